@@ -3,6 +3,7 @@
 #ifndef UVD_BROKER_CHILD_H
 #define UVD_BROKER_CHILD_H
 
+#include "broker/waiting.h"
 #include "broker/wire.h"
 
 struct uvd_log;
@@ -11,39 +12,48 @@ struct uvd_ways;
 
 /*
  * Each serves the socket until the engine process closes it or breaks the protocol; uvd_loan_serve() ends after one
- * loan. The caller of uvd_questions_serve() has taken UVD_ROLE_QUESTIONS; uvd_loan_serve() drops the capabilities
+ * loan. registers: its place in struct uvd_nodes. The caller of uvd_questions_serve() has taken UVD_ROLE_QUESTIONS; uvd_loan_serve() drops the capabilities
  * that its loan does not need.
  */
 void uvd_questions_serve(int sock, const struct uvd_nodes *nodes);
-void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *ways);
+void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *ways, _Atomic uint32_t *registers);
 
 /* ---- children.c: the list of them, in the broker ----------------------------------------------------------------------- */
 
 enum {
-	UVD_CHILDREN_OF_KIND = 256, /* a limit for each kind, so that loans leave room for questions */
+	UVD_CHILDREN_OF_KIND = UVD_LOANS_MAX, /* a limit for each kind, so that loans leave room for questions */
 	UVD_CHILDREN_MAX = 2 * UVD_CHILDREN_OF_KIND, /* questions, then loans */
 };
 
 struct uvd_children {
+	uint32_t most_mib; /* that all loans together may register: the machine's memory */
 	struct uvd_child {
 		pid_t pid; /* 0: free */
 		int sock; /* the broker's duplicate, for uvd_children_hang_up() */
-		uint64_t kill_at; /* ms; 0: never */
+		uint64_t began; /* a loan: ms; 0: it may go on */
 	} list[UVD_CHILDREN_MAX];
 };
 
 /* How many ms a loan gets that registers so much memory: a registration can pin and clear many pages. */
-uint64_t uvd_loan_ms(int64_t mib);
+uint64_t uvd_loan_ms(uint32_t mib);
+/* The MiB that a loan must register to get so many ms more than others. */
+uint32_t uvd_loan_mib(uint64_t ms);
+/* Sets the machine's limits. */
+void uvd_children_init(struct uvd_children *c);
 /*
- * Starts a child that serves the socket, which stays the caller's. mib: what a loan registers. Returns 0; -EAGAIN: there are too many of this kind;
+ * Starts a child that serves the socket, which stays the caller's. Returns 0; -EAGAIN: there are too many of this kind;
  * -EINVAL: the kind is CONTROL; or another negative errno.
  */
-int uvd_children_start(struct uvd_children *c, enum uvd_wire_kind kind, int64_t mib, int sock, struct uvd_nodes *nodes,
+int uvd_children_start(struct uvd_children *c, enum uvd_wire_kind kind, int sock, struct uvd_nodes *nodes,
 		       struct uvd_ways *ways);
 /* Frees the entry of a child that was reaped; ignores other processes. */
 void uvd_children_ended(struct uvd_children *c, pid_t pid);
-/* Kills the children whose loans take too long. */
-void uvd_children_check(struct uvd_children *c, struct uvd_log *log);
+/*
+ * Kills the children whose loans take too long. A loan has more time only while the client's thread is in the registration, and
+ * all loans together not more than it takes to register the machine's memory: an engine process that an attacker controls may
+ * order any registration of a client that helps it.
+ */
+void uvd_children_check(struct uvd_children *c, const struct uvd_nodes *nodes, struct uvd_log *log);
 /*
  * Call after the engine process has ended, or is dead and cannot exit. Shuts down all children's sockets, so that
  * they end even if a dead engine process still has the other ends open.

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,7 +36,8 @@ static void keep_only(int *sock, int *dir)
 	close_range(*dir < 0 ? 4 : 5, ~0u, 0);
 }
 
-static void child_main(enum uvd_wire_kind kind, int sock, struct uvd_nodes *nodes, struct uvd_ways *ways)
+static void child_main(enum uvd_wire_kind kind, unsigned int place, int sock, struct uvd_nodes *nodes,
+		       struct uvd_ways *ways)
 {
 	sigset_t none;
 
@@ -43,29 +46,40 @@ static void child_main(enum uvd_wire_kind kind, int sock, struct uvd_nodes *node
 	signal(SIGINT, SIG_IGN); /* the terminal's is for the broker: this process ends with its socket */
 	keep_only(&sock, &ways->dir);
 	ways->next = getpid(); /* unique among the loans: each process makes one name */
-	mprotect(nodes, sizeof(*nodes), PROT_READ);
+	mprotect(nodes, kind == UVD_WIRE_LOAN ? offsetof(struct uvd_nodes, registers) : sizeof(*nodes), PROT_READ);
 	if (kind == UVD_WIRE_QUESTIONS) {
 		if (!uvd_role_take(UVD_ROLE_QUESTIONS))
 			_exit(1);
 		uvd_questions_serve(sock, nodes);
 	} else {
-		uvd_loan_serve(sock, nodes, ways);
+		uvd_loan_serve(sock, nodes, ways, &nodes->registers[place]);
 	}
 	_exit(0);
 }
 
-uint64_t uvd_loan_ms(int64_t mib)
+uint64_t uvd_loan_ms(uint32_t mib)
 {
-	if (mib <= 0)
-		return LOAN_MS;
 	return mib < (LOAN_MAX_MS - LOAN_MS) / LOAN_MIB_MS ? LOAN_MS + mib * LOAN_MIB_MS : LOAN_MAX_MS;
 }
 
-int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, int64_t mib, int sock,
-		       struct uvd_nodes *nodes, struct uvd_ways *ways)
+uint32_t uvd_loan_mib(uint64_t ms)
 {
-	struct uvd_child *c = children->list + (kind == UVD_WIRE_LOAN ? UVD_CHILDREN_OF_KIND : 0),
-			 *end = c + UVD_CHILDREN_OF_KIND;
+	return ms < LOAN_MAX_MS ? ms / LOAN_MIB_MS + 1 : LOAN_MAX_MS / LOAN_MIB_MS;
+}
+
+void uvd_children_init(struct uvd_children *children)
+{
+	const uint64_t mib = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) >> 20;
+
+	children->most_mib = mib < UINT32_MAX ? mib : UINT32_MAX;
+}
+
+int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, int sock, struct uvd_nodes *nodes,
+		       struct uvd_ways *ways)
+{
+	const bool is_loan = kind == UVD_WIRE_LOAN;
+	struct uvd_child *const first = children->list + (is_loan ? UVD_CHILDREN_OF_KIND : 0),
+				*c = first, *const end = first + UVD_CHILDREN_OF_KIND;
 	int copy, err = 0;
 	pid_t pid;
 
@@ -78,15 +92,17 @@ int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, i
 	copy = fcntl(sock, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0)
 		return -errno;
+	if (is_loan)
+		atomic_store(&nodes->registers[c - first], 0);
 	pid = fork();
 	if (!pid)
-		child_main(kind, sock, nodes, ways);
+		child_main(kind, c - first, sock, nodes, ways);
 	if (pid < 0) {
 		err = -errno;
 		close(copy);
 		return err;
 	}
-	*c = (struct uvd_child){ pid, copy, kind == UVD_WIRE_LOAN ? children_now_ms() + uvd_loan_ms(mib) : 0 };
+	*c = (struct uvd_child){ pid, copy, is_loan ? children_now_ms() : 0 };
 	return 0;
 }
 
@@ -101,14 +117,23 @@ void uvd_children_ended(struct uvd_children *children, pid_t pid)
 }
 
 /* A client's thread that the loan has stopped dies with it (PTRACE_O_EXITKILL). One that was only seized goes on. */
-void uvd_children_check(struct uvd_children *children, struct uvd_log *log)
+void uvd_children_check(struct uvd_children *children, const struct uvd_nodes *nodes, struct uvd_log *log)
 {
-	for (struct uvd_child *c = children->list; c < children->list + UVD_CHILDREN_MAX; c++) {
-		if (!c->pid || !c->kill_at || c->kill_at > children_now_ms())
+	uint32_t left = children->most_mib, mib;
+
+	for (unsigned int i = 0; i < UVD_LOANS_MAX; i++) {
+		struct uvd_child *c = &children->list[UVD_CHILDREN_OF_KIND + i];
+
+		if (!c->pid || !c->began)
+			continue;
+		mib = atomic_load(&nodes->registers[i]);
+		mib = mib < left ? mib : left;
+		left -= mib;
+		if (children_now_ms() < c->began + uvd_loan_ms(mib))
 			continue;
 		uvd_log_limited(log, UVD_WARN, "a loan does not end: killing its process");
 		kill(c->pid, SIGKILL);
-		c->kill_at = 0;
+		c->began = 0;
 	}
 }
 

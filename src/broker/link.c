@@ -187,9 +187,9 @@ int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int po
 	return ask_broker(link, &r, -1, NULL, NULL);
 }
 
-static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind, uint64_t bytes)
+static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind)
 {
-	const struct uvd_wire_request r = { .op = UVD_WIRE_CONNECT, .index = kind, .value = bytes >> 20 };
+	const struct uvd_wire_request r = { .op = UVD_WIRE_CONNECT, .index = kind };
 	int pair[2], ret;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -211,7 +211,7 @@ static int take_idle(struct uvd_link *link, bool *used)
 		sock = link->idle[--link->num_idle];
 	pthread_mutex_unlock(&link->idle_lock);
 	*used = sock >= 0;
-	return sock >= 0 ? sock : link_connect(link, UVD_WIRE_QUESTIONS, 0);
+	return sock >= 0 ? sock : link_connect(link, UVD_WIRE_QUESTIONS);
 }
 
 static void put_idle(struct uvd_link *link, int sock)
@@ -248,12 +248,7 @@ int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_
 
 int uvd_link_loan(struct uvd_link *link)
 {
-	return uvd_link_loan_to_register(link, 0);
-}
-
-int uvd_link_loan_to_register(struct uvd_link *link, uint64_t bytes)
-{
-	return link_connect(link, UVD_WIRE_LOAN, bytes);
+	return link_connect(link, UVD_WIRE_LOAN);
 }
 
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out)

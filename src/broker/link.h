@@ -47,8 +47,6 @@ int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_
 
 /* Starts a loan. Returns its socket, which the caller owns, or a negative errno. Closing the socket ends the loan. */
 int uvd_link_loan(struct uvd_link *link);
-/* The same, of a thread that registers so much memory: the broker gives it more time. */
-int uvd_link_loan_to_register(struct uvd_link *link, uint64_t bytes);
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out);
 
 #endif

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,15 +113,31 @@ static bool fd_is_adapter(int fd, const struct uvd_nodes *nodes)
 	return false;
 }
 
+/* The thread has the adapter's fd as `number`. Tells the broker when it registers, and afterwards how long that has taken. */
+static int64_t loan_execute(struct uvd_borrow *b, long number, const struct uvd_reg_order *order, bool *executed,
+			    _Atomic uint32_t *registers)
+{
+	const uint64_t mib = order->length >> 20, began = uvd_now_ns();
+	int64_t result;
+
+	atomic_store(registers, mib < UINT32_MAX ? mib : UINT32_MAX);
+	result = uvd_borrow_register_by(b, number, order, executed);
+	atomic_store(registers, uvd_loan_mib((uvd_now_ns() - began) / 1000000));
+	return result;
+}
+
 /* Stops the thread, which registers memory by the adapter's fd. Stores the result in *a. */
-static void loan_register(struct uvd_borrow *b, struct uvd_ways *ways, const struct uvd_nodes *nodes, int fd,
-			  const struct uvd_reg_order *order, struct uvd_wire_answer *a)
+static void loan_register(struct uvd_borrow *b, struct uvd_ways *ways, const struct uvd_nodes *nodes,
+			  _Atomic uint32_t *registers, int fd, const struct uvd_reg_order *order,
+			  struct uvd_wire_answer *a)
 {
 	bool executed = false;
 	int64_t result = uvd_borrow_stop(b);
 
 	if (!result)
-		result = fd_is_adapter(fd, nodes) ? uvd_borrow_register(ways, b, fd, order, &executed) : -EPERM;
+		result = fd_is_adapter(fd, nodes) ? uvd_way_pass(ways, b, fd) : -EPERM;
+	if (result >= 0)
+		result = loan_execute(b, result, order, &executed, registers);
 	a->values[0] = result;
 	a->values[1] = executed ? UVD_WIRE_EXECUTED : 0;
 	if (b->dead || (result == -ESRCH && !executed))
@@ -159,7 +176,7 @@ static int loan_release(struct uvd_borrow *b, const struct uvd_wire_request *r, 
 	return uvd_borrow_release(b, r->flag ? &result : NULL);
 }
 
-void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *ways)
+void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *ways, _Atomic uint32_t *registers)
 {
 	struct uvd_borrow b = { .pidfd = -1, .memfd = -1, .mapsfd = -1 };
 	enum uvd_wire_op next = UVD_WIRE_SEIZE;
@@ -180,7 +197,7 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 			way = a.values[0];
 			out = loan_memory(&b);
 		} else if (r.op == UVD_WIRE_REGISTER) {
-			loan_register(&b, ways, nodes, in.fd[0], &r.reg, &a);
+			loan_register(&b, ways, nodes, registers, in.fd[0], &r.reg, &a);
 			out = loan_memory(&b);
 		} else {
 			a.result = loan_release(&b, &r, way);

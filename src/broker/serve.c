@@ -141,7 +141,7 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 
 	switch (r->op) {
 	case UVD_WIRE_CONNECT:
-		return uvd_children_start(&b->children, r->index, r->value, in->fd[0], b->nodes, &b->ways);
+		return uvd_children_start(&b->children, r->index, in->fd[0], b->nodes, &b->ways);
 	case UVD_WIRE_NODE:
 		return broker_make_node(b, r->index, a, fd);
 	case UVD_WIRE_ADD:
@@ -295,7 +295,7 @@ static void serve_engine(struct broker *b)
 		}
 		if (!n)
 			look_for_corpse(b);
-		uvd_children_check(&b->children, b->config->log);
+		uvd_children_check(&b->children, b->nodes, b->config->log);
 		check_adapters(b);
 		if (b->end_by && now_ms() > b->end_by) {
 			if (b->killed)
@@ -430,6 +430,7 @@ static bool prepare_broker(struct broker *b)
 	if (b->nodes == MAP_FAILED || b->signals < 0)
 		return false;
 	b->nodes->root_clients = b->config->root_clients;
+	uvd_children_init(&b->children);
 	uvd_ways_init(&b->ways);
 	/* A loan's process that became the client's user makes its name there, too. */
 	if (b->ways.dir >= 0)

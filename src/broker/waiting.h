@@ -13,8 +13,8 @@
 #include <sys/types.h>
 #include <uverbsd/config.h>
 
-/* More than there can be devices: a removed device keeps its node while clients have it open. */
-enum { UVD_NODES_MAX = 512 };
+/* UVD_NODES_MAX: more than there can be devices: a removed device keeps its node while clients have it open. */
+enum { UVD_NODES_MAX = 512, UVD_LOANS_MAX = 256, UVD_NODES_PAGE = 4096 };
 
 /* The nodes' device numbers, in shared memory. The broker writes them, its children read them. */
 struct uvd_nodes {
@@ -22,6 +22,11 @@ struct uvd_nodes {
 	_Atomic uint64_t rdev[UVD_NODES_MAX]; /* 0: free */
 	_Atomic uint64_t
 		adapters[UVD_MAX_DEVICES]; /* by the device's index: the adapter that it forwards to; 0: none */
+	/*
+	 * On pages of its own, as the children for loans write here, each to its place: MiB that the client's thread registers
+	 * at this moment; afterwards those for whose registration it would have had the time that it took; else 0.
+	 */
+	_Alignas(UVD_NODES_PAGE) _Atomic uint32_t registers[UVD_LOANS_MAX];
 };
 
 /*

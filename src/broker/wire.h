@@ -19,7 +19,7 @@
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum {
-	UVD_WIRE_VERSION = 9,
+	UVD_WIRE_VERSION = 10,
 	UVD_WIRE_FDS = 4,
 	UVD_WIRE_NAME = 64,
 	UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
@@ -43,7 +43,7 @@ enum uvd_wire_kind {
 enum uvd_wire_op {
 	UVD_WIRE_NONE,
 	/* CONTROL. index: a device that is configured or was added, unless stated otherwise. */
-	/* index: the kind, value: MiB of memory that a loan registers; fd: the end of a new socket that the child serves */
+	/* index: the kind; fd: the end of a new socket that the child serves */
 	UVD_WIRE_CONNECT,
 	UVD_WIRE_NODE, /* index -> values: number, st_rdev; fd: the channel */
 	UVD_WIRE_PUBLISH, /* index */

@@ -133,8 +133,8 @@ int uvd_event_file_adopt(struct uvd_event_file *f, int ours, int theirs)
 	else if (!S_ISSOCK(st.st_mode))
 		err = -EINVAL;
 	if (!err) {
-		f->ours = ours;
-		f->theirs = theirs;
+		ours = f->ours = uvd_fd_raise(ours);
+		f->theirs = uvd_fd_raise(theirs);
 		f->dev = st.st_dev;
 		f->ino = st.st_ino;
 		/* Data and descriptors that the client sends must not queue up here. */

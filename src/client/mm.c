@@ -356,10 +356,10 @@ static struct uvd_mm *mm_table_add(struct uvd_mm_table *t, const struct fds *fds
 	}
 	mm->account = uvd_account_ref(w->c->account);
 	mm->table = t;
-	mm->memfd = fds->mem;
-	mm->mmfd = fds->mm;
+	mm->memfd = uvd_fd_raise(fds->mem);
+	mm->mmfd = uvd_fd_raise(fds->mm);
 	mm->bulk_tgid = w->tgid;
-	mm->pidfd = fds->pid;
+	mm->pidfd = uvd_fd_raise(fds->pid);
 	atomic_init(&mm->mapsfd, -1);
 	pthread_mutex_init(&mm->maps_lock, NULL);
 	pthread_mutex_init(&mm->views_lock, NULL);

@@ -8,6 +8,7 @@
 
 #include "client/client.h"
 #include "client/internal.h"
+#include "util/util.h"
 #include "client/maps.h"
 #include "client/mm_internal.h"
 
@@ -97,7 +98,7 @@ int uvd_mm_watch(struct uvd_mm *mm, struct uvd_caller *c)
 		/* This look-up clears maps.query if the kernel lacks PROCMAP_QUERY. */
 		(void)uvd_maps_find(&maps, 0, &m);
 		mm->maps_query = maps.query;
-		mm->mapsfd = maps.fd;
+		mm->mapsfd = uvd_fd_raise(maps.fd);
 	}
 	pthread_mutex_unlock(&mm->maps_lock);
 	return err;

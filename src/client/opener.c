@@ -15,6 +15,7 @@
 #include "account/account.h"
 #include "client/client.h"
 #include "client/internal.h"
+#include "util/util.h"
 
 enum { OPENER_DESCRIPTORS = 2 };
 
@@ -51,10 +52,10 @@ int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
 		return err;
 	o->account = uvd_account_ref(c->account);
 	/* Use the thread's id: the first thread of a process may have exited, and then has no memory. */
-	o->mmfd = uvd_mmfd_open(c, c->tid);
+	o->mmfd = uvd_fd_raise(uvd_mmfd_open(c, c->tid));
 	if (o->mmfd < 0)
 		o->mmfd = -1;
-	o->pidfd = syscall(SYS_pidfd_open, id.tgid, 0);
+	o->pidfd = uvd_fd_raise(syscall(SYS_pidfd_open, id.tgid, 0));
 	if (o->pidfd < 0)
 		o->pidfd = -1;
 	return 0;

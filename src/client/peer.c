@@ -9,6 +9,7 @@
 
 #include "client/client.h"
 #include "client/internal.h"
+#include "util/util.h"
 
 enum { PEER_KEPT = 8 /* for a program's stack and heap, and a few mappings of its libraries */ };
 
@@ -53,10 +54,16 @@ struct uvd_peer *uvd_peer_new(pid_t tgid, const struct uvd_peer_fds *fds, bool q
 		peer_fds_close(fds);
 		return NULL;
 	}
-	*p = (struct uvd_peer){ .refs = 1, .tgid = tgid, .fds = *fds, .pidfd = pidfd };
+	*p = (struct uvd_peer){ .refs = 1,
+				.tgid = tgid,
+				.fds = { .mem = uvd_fd_raise(fds->mem),
+					 .maps = uvd_fd_raise(fds->maps),
+					 .pagemap = uvd_fd_raise(fds->pagemap),
+					 .statm = uvd_fd_raise(fds->statm) },
+				.pidfd = uvd_fd_raise(pidfd) };
 	pthread_mutex_init(&p->lock, NULL);
 	/* This look-up clears maps.query if the kernel lacks PROCMAP_QUERY. */
-	uvd_maps_from_fd(&maps, fds->maps, query);
+	uvd_maps_from_fd(&maps, p->fds.maps, query);
 	(void)uvd_maps_find(&maps, 0, &m);
 	p->query = maps.query;
 	return p;

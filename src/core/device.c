@@ -233,7 +233,6 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	INIT_LIST_HEAD(&dev->files);
 	pthread_mutex_init(&dev->port_lock, NULL);
 	pthread_mutex_init(&dev->xrcd_lock, NULL);
-	pthread_mutex_init(&dev->allow_lock, NULL);
 	pthread_mutex_init(&dev->filters_lock, NULL);
 
 	/* A plug-in that is loaded meanwhile must not miss the device. */
@@ -301,7 +300,6 @@ void uvd_device_put(struct uvd_device *dev)
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->port_lock);
 	pthread_mutex_destroy(&dev->xrcd_lock);
-	pthread_mutex_destroy(&dev->allow_lock);
 	pthread_mutex_destroy(&dev->filters_lock);
 	free(dev);
 }

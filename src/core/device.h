@@ -69,7 +69,6 @@ struct uvd_device {
 	struct uvd_allow *allow; /* the allow-lists, constant; NULL: none */
 	struct uvd_quota *quota; /* what each user may hold, constant, a reference; NULL: any amount */
 	_Atomic uint64_t over_quota; /* calls that the quota has refused */
-	pthread_mutex_t allow_lock; /* one checked change of QPs' ports and P_Keys at a time; outside the backend's */
 	struct uvd_filters filters;
 	pthread_mutex_t filters_lock; /* one change of the filters at a time; outside all locks of calls */
 	bool filters_closed; /* under filters_lock */

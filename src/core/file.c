@@ -99,6 +99,7 @@ struct uvd_file *uvd_file_open(struct uvd_device *dev, struct uvd_account *accou
 	pthread_mutex_init(&file->lock, NULL);
 	pthread_mutex_init(&file->context_lock, NULL);
 	pthread_mutex_init(&file->mcast_lock, NULL);
+	pthread_mutex_init(&file->allow_lock, NULL);
 	atomic_init(&file->context, NULL);
 	uvd_file_allow_begin(file);
 
@@ -136,7 +137,8 @@ static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why, bool
 
 /*
  * An object that others refer to is EBUSY. The same pass destroys those others, so the next one succeeds. Returns the
- * type of an object that the backend refuses to destroy, which is leaked; NULL: there is none.
+ * type of an object that the backend refuses to destroy, which is leaked; NULL: there is none. The handle of a leaked
+ * object stays until the file goes: the backend can report an event of the object until its context has ended.
  */
 static const char *file_cleanup(struct uvd_file *file, enum uvd_remove_reason why)
 {
@@ -148,7 +150,7 @@ static const char *file_cleanup(struct uvd_file *file, enum uvd_remove_reason wh
 	if (list_empty(&file->objects))
 		return NULL;
 	leaked = list_first_entry(&file->objects, struct uvd_uobject, of_file)->row->name;
-	cleanup_pass(file, UVD_REMOVE_DRIVER_FAILURE, stays);
+	cleanup_pass(file, UVD_REMOVE_DRIVER_FAILURE, true);
 	return leaked;
 }
 
@@ -189,6 +191,7 @@ void uvd_file_put(struct uvd_file *file)
 	pthread_mutex_destroy(&file->lock);
 	pthread_mutex_destroy(&file->context_lock);
 	pthread_mutex_destroy(&file->mcast_lock);
+	pthread_mutex_destroy(&file->allow_lock);
 	file_uncharge(file->dev, file->account);
 	uvd_trees_put(file->trees);
 	uvd_device_put(file->dev);

@@ -50,6 +50,8 @@ struct uvd_file {
 	struct list_head disassociated; /* handles that remain when the device is gone */
 	pthread_mutex_t context_lock; /* publication of `context` and `tree` */
 	pthread_mutex_t mcast_lock; /* multicast groups of its QPs; held while the backend attaches and detaches */
+	pthread_mutex_t
+		allow_lock; /* one checked change of its QPs' ports and P_Keys at a time; outside the backend's */
 	struct uvd_context *_Atomic context; /* NULL before GET_CONTEXT */
 	void **plugin_data; /* of the context's plug-ins, in the order of trees->plugins; set before `context` */
 	struct uvd_trees *trees; /* the generation that was current at the open; a reference */

@@ -157,7 +157,6 @@ static int grant_pass(struct uvd_grant_job *job, struct uvd_loan *l)
 static void *grant_thread(void *arg)
 {
 	struct uvd_grant_job *job = arg;
-	const struct uvd_registration *registration = job->call->grant.registration;
 	struct uvd_grants *g = job->grants;
 	struct uvd_loan l;
 	int nice = uvd_account_nice(job->account, 0);
@@ -166,7 +165,7 @@ static void *grant_thread(void *arg)
 
 	if (nice)
 		uvd_thread_set_nice(nice);
-	err = uvd_loan_seize(&l, g->link, job->call->caller.tid, nice, registration ? registration->order.length : 0);
+	err = uvd_loan_seize(&l, g->link, job->call->caller.tid, nice);
 	if (err)
 		err = -EPERM;
 	pthread_mutex_lock(&g->lock);
@@ -249,7 +248,7 @@ static void end_long_loans(struct uvd_grants *g)
 
 	list_for_each_entry(job, &g->jobs, of_grants) {
 		/* The broker limits its own loans. */
-		if (!job->loan || g->link || job->ticks != loan_ticks(job->call->grant.registration))
+		if (!job->loan || g->link || job->ticks != job->max_ticks)
 			continue;
 		uvd_log_limited(g->log, UVD_WARN, "thread %d did not come back from its loan: killing its process",
 				job->loan->b.tid);
@@ -429,6 +428,8 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	job->grants = g;
 	job->answered = job->over = false;
 	job->ticks = 0;
+	/* Now: once the call has ended, the client can deregister the region, and then the registration is gone. */
+	job->max_ticks = loan_ticks(job->call->grant.registration);
 	job->loan = NULL;
 	list_add(&job->of_grants, &g->jobs);
 	g->under_way++;

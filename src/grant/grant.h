@@ -56,7 +56,7 @@ struct uvd_grant_job {
 	/* Private to grant.c. */
 	struct uvd_grants *grants;
 	struct list_head of_grants;
-	unsigned int ticks;
+	unsigned int ticks, max_ticks; /* of the loan */
 	struct uvd_loan *loan; /* while the client's thread is borrowed, for the watchdog; else NULL */
 	bool answered;
 	bool over; /* the watchdog has ended it */

@@ -10,7 +10,7 @@
 
 enum { I386_CLOSE = 6 };
 
-int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, int nice, uint64_t bytes)
+int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, int nice)
 {
 	struct uvd_wire_fds none = uvd_wire_no_fds;
 
@@ -18,7 +18,7 @@ int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, int nic
 	if (!link)
 		return uvd_borrow_seize(&l->b, tid);
 	l->b = (struct uvd_borrow){ .tid = tid, .pidfd = -1, .memfd = -1, .mapsfd = -1 };
-	l->sock = uvd_link_loan_to_register(link, bytes);
+	l->sock = uvd_link_loan(link);
 	if (l->sock < 0)
 		return l->sock;
 	return uvd_link_loan_step(l->sock,

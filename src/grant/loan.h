@@ -22,11 +22,8 @@ struct uvd_loan {
 	uint64_t cpu_ns; /* used by the broker's child, known after the release */
 };
 
-/*
- * Returns 0 or a negative errno; uvd_loan_close() follows in any case. nice: the nice value of the broker's child. bytes: of
- * memory that uvd_loan_register() is to register.
- */
-int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, int nice, uint64_t bytes);
+/* Returns 0 or a negative errno; uvd_loan_close() follows in any case. nice: the nice value of the broker's child. */
+int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, int nice);
 /*
  * Makes the socket pair of `file` and passes the client's end. Returns its number in the client; -ESRCH: the thread is
  * dead; or another negative errno. From then on l->b.memfd and l->b.mapsfd reach the client's memory; -1: there is

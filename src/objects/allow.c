@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "objects/internal.h"
+#include "objects/xrc.h"
 #include "persona/persona.h"
 
 /* Returns the client's list of this kind. NULL: it is not restricted. */
@@ -157,7 +158,7 @@ static void allow_judge_slot(struct uvd_req *req, uint8_t port, unsigned int ind
 
 /*
  * Judges the P_Key and the source GID that the QP would have: a new port has others at the same indices. Caller holds
- * allow_lock. Returns 0, or an error of query_qp().
+ * the lock of allow_lock_of(). Returns 0, or an error of query_qp().
  */
 static int allow_judge_path(struct uvd_req *req, struct uvd_qp *qp, const struct ibv_qp_attr *attr, uint32_t mask,
 			    struct allow_verdict *v)
@@ -184,10 +185,22 @@ static int allow_judge_path(struct uvd_req *req, struct uvd_qp *qp, const struct
 	return 0;
 }
 
+/*
+ * A change of a QP can take long, as an adapter asks the network for the peer's address. So the lock is of those alone who can
+ * change the QP: its file, and for an XRC target all that have its domain.
+ */
+static pthread_mutex_t *allow_lock_of(const struct uvd_req *req, const struct uvd_qp *qp)
+{
+	struct uvd_xrcd_domain *domain = qp->xrcd ? qp->xrcd->owner : NULL;
+
+	return domain ? &domain->allow_lock : &req->file->allow_lock;
+}
+
 /* A backend without query_qp() cannot tell what the QP has. */
 static int req_modify_checked(struct uvd_req *req, struct uvd_qp *qp, struct ibv_qp_attr *attr, uint32_t mask)
 {
 	struct uvd_udata *udata = uvd_req_fetch_udata(req);
+	pthread_mutex_t *lock = allow_lock_of(req, qp);
 	struct allow_verdict v = {};
 	int ret;
 
@@ -195,11 +208,11 @@ static int req_modify_checked(struct uvd_req *req, struct uvd_qp *qp, struct ibv
 		return -ENOMEM;
 	if (!uvd_ops(req)->query_qp)
 		return -EOPNOTSUPP;
-	uvd_lock(&req->dev->allow_lock);
+	uvd_lock(lock);
 	ret = allow_judge_path(req, qp, attr, mask, &v);
 	if (!ret && !v.list)
 		ret = uvd_ops(req)->modify_qp(qp, attr, mask, udata);
-	uvd_unlock(&req->dev->allow_lock);
+	uvd_unlock(lock);
 	return v.list ? allow_verdict_end(req, &v) : ret ? uvd_refused(req, ret) : 0;
 }
 
@@ -224,7 +237,6 @@ int uvd_req_modify_qp(struct uvd_req *req, struct uvd_qp *qp, struct ibv_qp_attr
 	ret = ret ?: allow_verdict_end(req, &v);
 	if (ret)
 		return ret;
-	/* The lock is the whole device's: only who must takes it. */
 	if (!req_allow_list(req, UVD_ALLOW_PKEYS) && !req_allow_list(req, UVD_ALLOW_GIDS))
 		return req_modify(req, qp, attr, mask);
 	return req_modify_checked(req, qp, attr, mask);

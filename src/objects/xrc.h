@@ -26,6 +26,7 @@ struct uvd_xrcd_domain {
 	dev_t st_dev;
 	ino_t st_ino;
 	pthread_mutex_t lock; /* of targets and their openers; only event file locks are taken under it */
+	pthread_mutex_t allow_lock; /* as that of a file, for the targets */
 	struct uvd_xrc_target *targets;
 };
 

@@ -63,6 +63,7 @@ static int alloc_domain(struct uvd_device *dev, struct uvd_account *account, str
 		goto free;
 	domain->account = uvd_account_ref(account);
 	pthread_mutex_init(&domain->lock, NULL);
+	pthread_mutex_init(&domain->allow_lock, NULL);
 	*out = domain;
 	return 0;
 free:
@@ -83,6 +84,7 @@ static int dealloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain
 	}
 	uvd_account_put(domain->account);
 	pthread_mutex_destroy(&domain->lock);
+	pthread_mutex_destroy(&domain->allow_lock);
 	free(domain->xrcd);
 	free(domain);
 	return 0;
@@ -164,7 +166,7 @@ static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 			return ret;
 		}
 		if (*path >= 0)
-			share_domain(req->dev, domain, *path, st);
+			share_domain(req->dev, domain, uvd_fd_raise(*path), st);
 		*path = -1;
 	}
 	if (domain->path >= 0)

@@ -2,9 +2,11 @@
 #include "util/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/select.h>
 #include <unistd.h>
 
 /* Reads a stat file of /proc. Returns the fields after the name, which can contain anything, or NULL. */
@@ -93,4 +95,14 @@ uint32_t uvd_random(uint32_t limit)
 
 	(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
 	return number % limit;
+}
+
+int uvd_fd_raise(int fd)
+{
+	const int high = fd >= 0 && fd < FD_SETSIZE ? fcntl(fd, F_DUPFD_CLOEXEC, FD_SETSIZE) : -1;
+
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
 }

@@ -135,6 +135,11 @@ uint64_t uvd_now_ns(void);
  */
 bool uvd_process_lives(pid_t pid, unsigned long long *start);
 /*
+ * For a descriptor that is kept for a client: gives it a number of FD_SETSIZE or more. Returns that, or fd if there is none. The
+ * low numbers stay for libraries that call select(), whatever the clients have open.
+ */
+int uvd_fd_raise(int fd);
+/*
  * Reads a status file of /proc, just opened, as a string. Leaves out the groups: with 64 Ki of them the text has 700 KB.
  * Cuts off what does not fit. Returns the length or a negative errno.
  */

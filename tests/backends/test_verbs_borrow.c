@@ -285,6 +285,34 @@ START_TEST(test_region_that_the_client_has_destroyed_itself_ends)
 }
 END_TEST
 
+static int port_is_gone(struct ibv_context *gone, uint8_t port, struct ibv_port_attr *attr, size_t len)
+{
+	return EIO;
+}
+
+static int window_is_gone(struct ibv_mw *window)
+{
+	return EIO;
+}
+
+/* The event that tells of the adapter's end can come later. */
+START_TEST(test_region_and_window_of_an_adapter_that_is_gone_end)
+{
+	struct verbs_context gone = { .sz = sizeof(gone), .query_port = port_is_gone };
+	struct ibv_mw window = { .context = &gone.context };
+	struct hca_mw mw = { .mw.pd = &pd.pd, .adapter = &window };
+
+	gone.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	gone.context.ops.dealloc_mw = window_is_gone;
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), 0);
+	ck_assert_int_eq(end(true, HANDLE), 0);
+	device.adapter = &gone.context;
+	adapter.destroy = EIO;
+	ck_assert_int_eq((_i ? hca_dereg_mr(&mr.mr) : uvd_backend_verbs.dealloc_mw(&mw.mw)), 0);
+	ck_assert(device.dead);
+}
+END_TEST
+
 static const struct {
 	int64_t handle;
 	uint64_t length, iova;
@@ -506,5 +534,6 @@ int main(void)
 	tcase_add_test(t, test_only_the_client_could_give_a_borrowed_region_other_memory);
 	tcase_add_loop_test(t, test_rereg_takes_no_keys_of_another_region, 0, sizeof(lies) / sizeof(lies[0]));
 	tcase_add_test(t, test_rereg_of_an_adapter_that_is_gone_is_eio);
+	tcase_add_loop_test(t, test_region_and_window_of_an_adapter_that_is_gone_end, 0, 2);
 	return run_suite("backends: verbs, borrowed threads", t);
 }

@@ -64,7 +64,7 @@ static pid_t serve_loan(int *sock)
 		uvd_ways_init(&ways);
 		if (ways.dir >= 0)
 			fchmod(ways.dir, 01777);
-		uvd_loan_serve(pair[1], &nodes, &ways);
+		uvd_loan_serve(pair[1], &nodes, &ways, &nodes.registers[0]);
 		_exit(0);
 	}
 	close(pair[1]);

@@ -252,7 +252,7 @@ static pid_t start_child(enum uvd_wire_kind kind, int *sock)
 		close(pair[0]);
 		if (kind == UVD_WIRE_LOAN) {
 			uvd_ways_init(&ways);
-			uvd_loan_serve(pair[1], &nodes, &ways);
+			uvd_loan_serve(pair[1], &nodes, &ways, &nodes.registers[0]);
 		} else if (uvd_role_take(UVD_ROLE_QUESTIONS)) {
 			uvd_questions_serve(pair[1], &nodes);
 		}

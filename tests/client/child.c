@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -154,4 +155,13 @@ int run_client_tests(int argc, char **argv, Suite *suite)
 	if (argc > 1 && !strcmp(argv[1], "--client"))
 		exec_client();
 	return run_cases(suite);
+}
+
+unsigned int low_fds(void)
+{
+	unsigned int num = 0;
+
+	for (int fd = 0; fd < FD_SETSIZE; fd++)
+		num += fcntl(fd, F_GETFD) >= 0;
+	return num;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -245,8 +246,9 @@ START_TEST(test_in_use_while_a_process_holds_the_end)
 
 	file = uvd_event_file_new(8, NULL, &(int){ 0 });
 	client = uvd_event_file_open(file);
-	/* The child inherits the engine's own descriptor of that end, too, which is the number before. */
-	inherited = client - 1;
+	/* The child inherits the engine's own descriptor of that end, too: the last of the high numbers that is in use. */
+	inherited = fcntl(client, F_DUPFD_CLOEXEC, FD_SETSIZE);
+	close(inherited--);
 	child = child_start(hold_and_drop, &inherited);
 	child_says(&child);
 	close(client);

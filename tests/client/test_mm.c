@@ -447,6 +447,27 @@ START_TEST(test_forged_print_does_not_make_accounts_without_end)
 }
 END_TEST
 
+/* The low numbers stay for libraries that call select(). */
+START_TEST(test_descriptors_of_an_address_space_and_of_an_opener_have_high_numbers)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	struct uvd_caller c = caller_of(child.pid);
+	const unsigned int low = low_fds();
+	struct uvd_opener opener;
+	struct uvd_mm *mm;
+
+	ck_assert(!uvd_opener_take(&opener, &c));
+	mm = mm_of(t, child.pid);
+	ck_assert(!uvd_mm_watch(mm, &c));
+	ck_assert_uint_eq(low_fds(), low);
+	uvd_opener_drop(&opener);
+	uvd_mm_put(mm);
+	uvd_mm_table_free(t);
+	child_end(&child);
+}
+END_TEST
+
 START_TEST(test_recycled_pid_is_never_reached)
 {
 	struct uvd_mm_table *t = uvd_mm_table_new();
@@ -721,6 +742,7 @@ int main(int argc, char **argv)
 	tcase_add_loop_test(t, test_exec_leaves_the_account_to_relatives, 0, 2);
 	tcase_add_loop_test(t, test_exec_of_a_relative_leaves_the_account, 0, 2);
 	tcase_add_test(t, test_forged_print_does_not_make_accounts_without_end);
+	tcase_add_test(t, test_descriptors_of_an_address_space_and_of_an_opener_have_high_numbers);
 	tcase_add_test(t, test_recycled_pid_is_never_reached);
 	tcase_add_test(t, test_recycled_pid_is_another_opener_also_where_memory_cannot_be_opened);
 	tcase_add_test(t, test_recycled_pid_does_not_inherit_what_a_relative_keeps);

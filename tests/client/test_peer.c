@@ -277,10 +277,13 @@ START_TEST(test_process_that_has_called_exec_is_another)
 }
 END_TEST
 
-START_TEST(test_descriptors_end_with_the_last_reference)
+START_TEST(test_descriptors_have_high_numbers_and_end_with_the_last_reference)
 {
 	unsigned int before = open_fds();
+	const unsigned int low = low_fds();
 	struct uvd_peer *p = peer_of(false);
+
+	ck_assert_uint_eq(low_fds(), low);
 
 	ck_assert_ptr_eq(uvd_peer_ref(p), p);
 	uvd_peer_put(p);
@@ -314,6 +317,6 @@ int main(void)
 	tcase_add_test(t, test_process_that_has_ended_has_no_thread);
 	tcase_add_test(t, test_process_that_has_left_its_memory_to_another_has_no_thread);
 	tcase_add_test(t, test_process_that_has_called_exec_is_another);
-	tcase_add_test(t, test_descriptors_end_with_the_last_reference);
+	tcase_add_test(t, test_descriptors_have_high_numbers_and_end_with_the_last_reference);
 	return run_suite("peer", t);
 }

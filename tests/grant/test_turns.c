@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which of a user's registrations gets the next loan. No loan starts here: its thread is counted, and refused.
+ * Which of a user's registrations gets the next loan. No loan starts here: its thread is counted, and refused, or does nothing.
  */
 #include <check.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <uverbsd/registration.h>
 #include "account/account.h"
 #include "grant/grant.h"
+#include "grant/loan.h"
 #include "../suite.h"
 
 enum { USER = 1000, OTHER = 1001 };
@@ -14,13 +18,26 @@ enum { USER = 1000, OTHER = 1001 };
 static struct uvd_accounts *accounts;
 static struct uvd_grants *grants;
 static unsigned int threads;
+static bool starts; /* threads seem to start, but do nothing */
+static bool watches; /* the watchdog starts indeed */
 
+static void *do_nothing(void *arg)
+{
+	return NULL;
+}
+
+int __real_uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg);
 int __wrap_uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg);
 
 int __wrap_uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg)
 {
 	threads++;
-	return -EAGAIN;
+	if (!starts)
+		return -EAGAIN;
+	if (thread && watches)
+		return __real_uvd_thread_start(thread, stack, fn, arg);
+	/* The grants join the one thread that they keep, their watchdog. */
+	return thread ? -pthread_create(thread, NULL, do_nothing, NULL) : 0;
 }
 
 /* A job, with its account and its turn. */
@@ -61,6 +78,7 @@ static void setup(void)
 {
 	struct uvd_account_limits limits;
 
+	starts = watches = false;
 	uvd_account_limits_init(&limits);
 	limits.max[UVD_RES_LOANS] = 1;
 	accounts = uvd_accounts_new(&limits, NULL);
@@ -121,6 +139,61 @@ START_TEST(test_turn_that_ends_twice_ends_once)
 }
 END_TEST
 
+/* A turn ends with the start of its loan, before its owner says so. */
+START_TEST(test_registration_that_has_its_loan_holds_up_no_other)
+{
+	ck_assert_int_eq(uvd_account_charge(first.job.account, UVD_RES_LOANS, 1), 0);
+	ck_assert(!gets_loan(&first));
+	ck_assert(!gets_loan(&second));
+	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+	starts = true;
+	ck_assert(uvd_grants_start(grants, &first.job));
+	starts = false;
+	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+	ck_assert(gets_loan(&second));
+}
+END_TEST
+
+/* The owner of a turn that has ended frees it: its memory may belong to anything then. */
+START_TEST(test_turn_that_has_ended_is_not_looked_at)
+{
+	ck_assert_int_eq(uvd_account_charge(first.job.account, UVD_RES_LOANS, 1), 0);
+	ck_assert(!gets_loan(&first));
+	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+	if (_i) {
+		starts = true;
+		ck_assert(uvd_grants_start(grants, &first.job));
+		starts = false;
+		uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+	} else {
+		uvd_grants_turn_end(grants, &first.turn);
+	}
+	first.turn.account = first.job.account;
+	ck_assert(gets_loan(&second));
+	first.turn.account = NULL;
+}
+END_TEST
+
+/* Once its call has ended, the client can deregister the region, while its thread is not released yet. */
+START_TEST(test_watchdog_does_not_look_at_a_registration_that_may_be_gone)
+{
+	struct uvd_registration *registration =
+		mmap(NULL, sizeof(*registration), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uvd_loan loan = {};
+
+	ck_assert_ptr_ne(registration, MAP_FAILED);
+	first.call.grant.registration = registration;
+	starts = watches = true;
+	ck_assert(uvd_grants_start(grants, &first.job));
+	first.job.answered = true;
+	munmap(registration, sizeof(*registration));
+	first.job.loan = &loan;
+	usleep(100000);
+	first.job.loan = NULL;
+	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("turns");
@@ -129,5 +202,8 @@ int main(void)
 	tcase_add_test(t, test_registration_that_has_waited_gets_the_next_loan);
 	tcase_add_test(t, test_registration_that_waits_holds_up_neither_others_nor_event_files);
 	tcase_add_test(t, test_turn_that_ends_twice_ends_once);
+	tcase_add_test(t, test_registration_that_has_its_loan_holds_up_no_other);
+	tcase_add_loop_test(t, test_turn_that_has_ended_is_not_looked_at, 0, 2);
+	tcase_add_test(t, test_watchdog_does_not_look_at_a_registration_that_may_be_gone);
 	return run_suite("turns of registrations that wait for a loan", t);
 }

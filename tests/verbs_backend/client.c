@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <poll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include "client.h"
 
 enum { EVENT_TIMEOUT_MS = 30000 };
@@ -60,9 +61,14 @@ void client_uncharge_left(unsigned int contexts)
 	ck_assert_uint_gt(client_bytes(), 0);
 	ck_assert_uint_gt(uvd_account_used(h.account, UVD_RES_RINGS), 0);
 	uvd_account_uncharge(h.account, UVD_RES_DESCRIPTORS, 3 * contexts);
+	client_uncharge_rings();
+	fake.gone = true;
+}
+
+void client_uncharge_rings(void)
+{
 	uvd_uncharge_bytes(h.account, client_bytes());
 	uvd_account_uncharge(h.account, UVD_RES_RINGS, uvd_account_used(h.account, UVD_RES_RINGS));
-	fake.gone = true;
 }
 
 struct hca_device *client_device(void)
@@ -108,6 +114,38 @@ int client_reset(const struct client *c)
 						   .qp_state = IBV_QPS_RESET };
 
 	return uv_modify_qp(c->fd, UV_WRITE, &reset);
+}
+
+static int client_fail(const struct client *c)
+{
+	const struct ib_uverbs_modify_qp error = { .qp_handle = c->qp.handle,
+						   .attr_mask = IBV_QP_STATE,
+						   .qp_state = IBV_QPS_ERR };
+
+	return uv_modify_qp(c->fd, UV_WRITE, &error);
+}
+
+bool client_changes_wait(const struct client *first, const struct client *second)
+{
+	struct worker change[2];
+	struct timespec end;
+	bool waits;
+
+	fake.waits_in = FAKE_MODIFY_QP;
+	worker_start(&change[0], first, client_fail);
+	sem_wait(&fake.blocked);
+	worker_start(&change[1], second, client_fail);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_nsec += 100000000;
+	end.tv_sec += end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
+	waits = sem_timedwait(&fake.blocked, &end);
+	sem_post(&fake.unblock);
+	sem_post(&fake.unblock);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(worker_join(&change[i]), 0);
+	fake.waits_in = 0;
+	return waits;
 }
 
 /* Makes the QP and its region. */

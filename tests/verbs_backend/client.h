@@ -39,6 +39,8 @@ void client_open_beside(struct client *c, const struct client *first);
 uint32_t client_open_with_srq(struct client *c);
 void client_connect(const struct client *c, uint32_t qpn);
 int client_reset(const struct client *c);
+/* Both change their QPs at once, to the error state. Does the second one wait until the adapter has carried out the first? */
+bool client_changes_wait(const struct client *first, const struct client *second);
 
 /* Posts one request of the bytes [offset, offset + len) of the client's memory. Each returns 0 or a negative errno. */
 int client_send(const struct client *c, uint64_t wr_id, size_t offset, size_t len, unsigned int flags);
@@ -67,6 +69,8 @@ void client_lend(void);
  * that the fixture finds it empty.
  */
 void client_uncharge_left(unsigned int contexts);
+/* The same of objects that the adapter has not destroyed, in contexts that it has closed. */
+void client_uncharge_rings(void);
 struct hca_device *client_device(void);
 
 /* ---- copies that block ------------------------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ int fake_async_open(struct fake_context *c)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		abort();
-	c->kernel = ends[1];
+	c->kernel = uvd_fd_raise(ends[1]);
 	return ends[0];
 }
 

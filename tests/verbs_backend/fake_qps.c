@@ -43,11 +43,10 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
-	const int ret = fake_result(FAKE_MODIFY_SRQ);
-
-	if (!ret && (mask & IBV_SRQ_MAX_WR))
+	/* Before the call can wait: the adapter's answer takes its time. */
+	if ((mask & IBV_SRQ_MAX_WR) && !atomic_load(&fake.result[FAKE_MODIFY_SRQ]))
 		((struct fake_srq *)srq)->attr.max_wr = attr->max_wr;
-	return ret;
+	return fake_result(FAKE_MODIFY_SRQ);
 }
 
 int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)

@@ -58,6 +58,10 @@ int fake_result(enum fake_call call)
 {
 	const int ret = atomic_load(&fake.gone) ? EIO : atomic_load(&fake.result[call]);
 
+	if (call && atomic_load(&fake.waits_in) == (int)call) {
+		sem_post(&fake.blocked);
+		sem_wait(&fake.unblock);
+	}
 	if (ret == -1)
 		errno = atomic_load(&fake.err);
 	return ret;
@@ -319,6 +323,26 @@ void *fake_mr_bytes(uint32_t lkey, uint64_t addr)
 	const struct fake_mr *m = fake_mr_find(lkey);
 
 	return m && m->dm ? m->bytes + addr : (void *)(uintptr_t)addr;
+}
+
+/* ---- address handles ---------------------------------------------------------------------------------------------- */
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct ibv_ah *ah = fake_new(FAKE_CREATE_AH, sizeof(*ah));
+
+	if (ah)
+		ah->context = pd->context;
+	return ah;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	const int ret = fake_result(FAKE_DESTROY_AH);
+
+	if (!ret)
+		fake_free(ah);
+	return ret;
 }
 
 /* ---- CQs --------------------------------------------------------------------------------------------------------- */

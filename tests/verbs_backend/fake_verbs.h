@@ -29,6 +29,7 @@ enum fake_call {
 	FAKE_CREATE_WQ,
 	FAKE_CREATE_TABLE,
 	FAKE_REG_DM_MR,
+	FAKE_CREATE_AH,
 	/* These return the result; if that is -1, with errno set to fake.err. */
 	FAKE_DEALLOC_PD,
 	FAKE_RESIZE_CQ,
@@ -57,6 +58,7 @@ enum fake_call {
 	FAKE_DESTROY_WQ,
 	FAKE_DESTROY_TABLE,
 	FAKE_DEREG_MR,
+	FAKE_DESTROY_AH,
 	FAKE_CALLS
 };
 
@@ -64,6 +66,7 @@ enum fake_call {
 extern struct fake_adapter {
 	atomic_int result[FAKE_CALLS]; /* what the call returns; 0: it succeeds */
 	atomic_int err;
+	atomic_int waits_in; /* the call of this number posts `blocked`, and waits for `unblock`; 0: none */
 	atomic_bool queues_refused; /* a post_send that fails has queued its requests, but does not process them */
 	atomic_bool holds; /* requests stay in the send queues until fake_run() */
 	atomic_uint blocks; /* a post_send to the QP of this number posts `blocked` and waits for `unblock` */

@@ -9,6 +9,7 @@
 enum { EVENT_TIMEOUT_MS = 30000 };
 
 static struct client a;
+static struct uv_srq srq;
 static char remote[CLIENT_BYTES];
 
 static void setup(void)
@@ -210,7 +211,6 @@ END_TEST
 START_TEST(test_resized_srq_is_charged_for_its_new_size)
 {
 	uint64_t before;
-	struct uv_srq srq;
 
 	ck_assert_int_eq(make_srq(&srq), 0);
 	before = client_bytes();
@@ -222,6 +222,38 @@ START_TEST(test_resized_srq_is_charged_for_its_new_size)
 	fake.result[FAKE_MODIFY_SRQ] = 0;
 	ck_assert_int_eq(uv_modify_srq(a.fd, UV_WRITE, srq.handle, IBV_SRQ_MAX_WR, 16, 0), 0);
 	ck_assert_uint_eq(client_bytes(), before);
+}
+END_TEST
+
+static int shrink_srq(const struct client *c)
+{
+	return uv_modify_srq(c->fd, UV_WRITE, srq.handle, IBV_SRQ_MAX_WR, 16, 0);
+}
+
+static int grow_srq(const struct client *c)
+{
+	return uv_modify_srq(c->fd, UV_WRITE, srq.handle, IBV_SRQ_MAX_WR, 1000, 0);
+}
+
+START_TEST(test_srq_that_two_threads_resize_is_charged_for_the_size_that_the_adapter_had_last)
+{
+	struct worker shrink, grow;
+	struct ib_uverbs_query_srq_resp now;
+	uint64_t before;
+
+	ck_assert_int_eq(make_srq(&srq), 0);
+	before = client_bytes() - hca_srq_bytes(16, 2);
+	fake.waits_in = FAKE_MODIFY_SRQ;
+	worker_start(&shrink, &a, shrink_srq);
+	sem_wait(&fake.blocked);
+	fake.waits_in = 0;
+	worker_start(&grow, &a, grow_srq);
+	usleep(50000);
+	sem_post(&fake.unblock);
+	ck_assert_int_eq(worker_join(&shrink), 0);
+	ck_assert_int_eq(worker_join(&grow), 0);
+	ck_assert_int_eq(uv_query_srq(a.fd, UV_WRITE, srq.handle, &now), 0);
+	ck_assert_uint_eq(client_bytes(), before + hca_srq_bytes(now.max_wr, 2));
 }
 END_TEST
 
@@ -248,8 +280,6 @@ START_TEST(test_queue_beyond_the_users_limit_is_enomem_and_the_adapter_is_not_as
 END_TEST
 
 /* ---- errors of the provider -------------------------------------------------------------------------------------- */
-
-static struct uv_srq srq;
 
 static int do_resize_cq(void)
 {
@@ -313,6 +343,27 @@ START_TEST(test_error_of_the_provider_is_the_clients_whatever_its_form)
 	ck_assert_int_eq(calls[_i].fn(), -EAGAIN);
 	fake.result[calls[_i].call] = 0;
 	ck_assert_int_eq(calls[_i].fn(), 0);
+}
+END_TEST
+
+/* FUSE takes no errno of 512 or more in a reply: the client would wait for ever. */
+START_TEST(test_errno_that_drivers_let_escape_is_one_that_every_transport_can_carry)
+{
+	enum { ERESTARTSYS = 512, ENOTSUPP = 524 };
+
+	ck_assert_int_eq(make_srq(&srq), 0);
+	fake.result[calls[_i].call] = ENOTSUPP;
+	ck_assert_int_eq(calls[_i].fn(), -EOPNOTSUPP);
+	fake.result[calls[_i].call] = -ENOTSUPP;
+	ck_assert_int_eq(calls[_i].fn(), -EOPNOTSUPP);
+	fake.result[calls[_i].call] = -1;
+	fake.err = ENOTSUPP;
+	ck_assert_int_eq(calls[_i].fn(), -EOPNOTSUPP);
+	fake.err = ERESTARTSYS;
+	ck_assert_int_eq(calls[_i].fn(), -EIO);
+	fake.result[calls[_i].call] = 0;
+	fake.result[FAKE_CREATE_SRQ] = ENOTSUPP;
+	ck_assert_int_eq(make_srq(&srq), -EOPNOTSUPP);
 }
 END_TEST
 
@@ -514,8 +565,11 @@ static void add_tests(TCase *t)
 	tcase_add_loop_test(t, test_queue_beyond_the_users_share_of_rings_is_enomem, 0, num_queues);
 	tcase_add_test(t, test_resized_cq_is_charged_for_its_new_size);
 	tcase_add_test(t, test_resized_srq_is_charged_for_its_new_size);
+	tcase_add_test(t, test_srq_that_two_threads_resize_is_charged_for_the_size_that_the_adapter_had_last);
 	tcase_add_test(t, test_queue_beyond_the_users_limit_is_enomem_and_the_adapter_is_not_asked);
 	tcase_add_loop_test(t, test_error_of_the_provider_is_the_clients_whatever_its_form, 0, UV_ARRAY_SIZE(calls));
+	tcase_add_loop_test(t, test_errno_that_drivers_let_escape_is_one_that_every_transport_can_carry, 0,
+			    UV_ARRAY_SIZE(calls));
 	tcase_add_test(t, test_poll_that_fails_is_an_error);
 	tcase_add_loop_test(t, test_context_that_the_adapter_does_not_open_costs_nothing, 0, 2);
 	tcase_add_test(t, test_post_whose_buffer_the_adapter_does_not_register_is_enomem);

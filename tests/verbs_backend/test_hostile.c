@@ -306,6 +306,44 @@ START_TEST(test_errno_of_a_destruction_in_a_thread_is_the_clients)
 }
 END_TEST
 
+static int close_file(const struct client *c)
+{
+	harness_close_file(&h);
+	return 0;
+}
+
+/* The client has attached its QP to a group by itself. The PD, which is older, is asked for after the QP was given up. */
+START_TEST(test_event_of_an_object_that_the_adapter_keeps_hurts_nobody_while_its_file_is_closed)
+{
+	enum { TIMES = 3 }; /* the first with other objects, the second without, and the last that ignores the errno */
+	struct worker close;
+	struct client b;
+	uint32_t pd;
+
+	ck_assert_int_eq(uv_alloc_pd(a.fd, UV_WRITE, &pd), 0);
+	client_open_beside(&b, &a);
+	fake.result[FAKE_DESTROY_QP] = EBUSY;
+	fake.result[FAKE_DEALLOC_PD] = EBUSY;
+	fake.waits_in = FAKE_DEALLOC_PD;
+	worker_start(&close, &a, close_file);
+	for (int i = 1; i < TIMES; i++) {
+		sem_wait(&fake.blocked);
+		sem_post(&fake.unblock);
+	}
+	sem_wait(&fake.blocked);
+	ck_assert_uint_eq(uvd_account_used(h.account, UVD_RES_OBJECT + UVERBS_OBJECT_QP), 3);
+	fake.waits_in = 0;
+	fake.blocks_events = true;
+	fake_qp_event(b.qp.qpn, IBV_EVENT_COMM_EST);
+	sem_wait(&fake.blocked);
+	sem_post(&fake.unblock);
+	sem_post(&fake.unblock);
+	ck_assert_int_eq(worker_join(&close), 0);
+	client_uncharge_rings();
+	fake.gone = true;
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("hostile");
@@ -327,5 +365,6 @@ int main(void)
 	tcase_add_test(t, test_removal_ends_although_destructions_do_not);
 	tcase_add_test(t, test_slow_destruction_delays_no_other_client_and_leaves_nothing);
 	tcase_add_test(t, test_errno_of_a_destruction_in_a_thread_is_the_clients);
+	tcase_add_test(t, test_event_of_an_object_that_the_adapter_keeps_hurts_nobody_while_its_file_is_closed);
 	return run_suite("the verbs backend with a fake adapter: a client that has kept its device file", t);
 }

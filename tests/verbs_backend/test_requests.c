@@ -342,6 +342,28 @@ START_TEST(test_provider_that_blocks_in_a_post_delays_no_other_client)
 }
 END_TEST
 
+/* The adapter looks for the peer's address while it changes the QP: a client can name a peer that does not answer. */
+START_TEST(test_change_of_a_qp_that_takes_long_holds_up_no_other_client_where_a_list_restricts_them)
+{
+	struct client other = {};
+	struct worker change;
+
+	client_teardown();
+	client_init(NULL);
+	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, "pkeys:0xffff"), 0);
+	client_start();
+	client_open(&a, h.fd);
+	ck_assert(client_changes_wait(&a, &a));
+	fake.waits_in = FAKE_MODIFY_QP;
+	worker_start(&change, &a, client_reset);
+	sem_wait(&fake.blocked);
+	fake.waits_in = 0;
+	client_open(&other, uv_open());
+	sem_post(&fake.unblock);
+	ck_assert_int_eq(worker_join(&change), 0);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("requests");
@@ -366,5 +388,6 @@ int main(void)
 	tcase_add_test(t, test_deregistration_waits_for_the_copy_of_a_poll);
 	tcase_add_test(t, test_copy_that_blocks_delays_no_other_request_of_the_context);
 	tcase_add_test(t, test_provider_that_blocks_in_a_post_delays_no_other_client);
+	tcase_add_test(t, test_change_of_a_qp_that_takes_long_holds_up_no_other_client_where_a_list_restricts_them);
 	return run_suite("the verbs backend with a fake adapter: requests", t);
 }

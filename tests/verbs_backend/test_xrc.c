@@ -228,6 +228,57 @@ START_TEST(test_target_is_a_qp_of_the_adapter_without_queues)
 }
 END_TEST
 
+/* By ioctl a client can name an SRQ of its own. It is in another context of the adapter, where its handle means another object. */
+/* No change may come between the check of another one and the change itself: the target is one for both clients. */
+START_TEST(test_clients_with_an_allow_list_change_a_target_one_after_the_other)
+{
+	const int file = new_file();
+	struct client first, second;
+	struct uv_qp qp;
+
+	client_teardown();
+	client_init(NULL);
+	h.config.hidden_caps = 0;
+	fake.attr.orig_attr.device_cap_flags = IBV_DEVICE_XRC;
+	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, "pkeys:0xffff"), 0);
+	client_start();
+	client_open(&a, h.fd);
+	client_open(&b, uv_open());
+	ck_assert_int_eq(make_target(&a, open_domain(&a, file), &qp), 0);
+	first = (struct client){ .fd = a.fd, .qp = qp };
+	second = (struct client){ .fd = b.fd };
+	ck_assert_int_eq(uv_open_qp(b.fd, UV_WRITE, open_domain(&b, file), qp.qpn, IBV_QPT_XRC_RECV, &second.qp.handle),
+			 0);
+	ck_assert(client_changes_wait(&first, &second));
+	ck_assert(!client_changes_wait(&a, &b));
+	close(file);
+}
+END_TEST
+
+START_TEST(test_target_takes_no_srq_into_the_context_of_the_targets)
+{
+	const uint32_t xrcd = open_domain(&a, -1);
+	struct ib_uverbs_qp_cap cap = {};
+	uint64_t user_handle = 1;
+	struct uv_srq srq;
+	struct uv_tree tree;
+	uint32_t qpn;
+
+	ck_assert_int_eq(make_srq(&a, xrcd, &srq), 0);
+	uv_tree_init(&tree, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_HANDLE, 0);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, xrcd);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, srq.handle);
+	uv_attr_const(&tree, UVERBS_ATTR_CREATE_QP_TYPE, IBV_QPT_XRC_RECV);
+	uv_attr_in(&tree, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user_handle, sizeof(user_handle));
+	uv_attr_in(&tree, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
+	uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_CAP, &cap, sizeof(cap));
+	uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qpn, sizeof(qpn));
+	ck_assert_int_eq(uv_ioctl(a.fd, &tree), 0);
+	ck_assert_ptr_null(fake.qp_request.srq);
+}
+END_TEST
+
 START_TEST(test_initiator_is_a_qp_of_the_adapter_with_a_send_queue_only)
 {
 	struct uv_qp_attr attr = uv_qp_attr(a.pd, a.cq);
@@ -461,6 +512,8 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, test_domain_that_the_adapter_does_not_open_has_its_errno_and_costs_nothing);
 	tcase_add_test(t, test_domain_that_the_adapter_does_not_close_stays);
 	tcase_add_test(t, test_target_is_a_qp_of_the_adapter_without_queues);
+	tcase_add_test(t, test_clients_with_an_allow_list_change_a_target_one_after_the_other);
+	tcase_add_test(t, test_target_takes_no_srq_into_the_context_of_the_targets);
 	tcase_add_test(t, test_initiator_is_a_qp_of_the_adapter_with_a_send_queue_only);
 	tcase_add_test(t, test_post_to_a_target_is_einval);
 	tcase_add_test(t, test_message_to_a_target_reaches_the_srq_of_another_client_of_the_domain);

@@ -112,8 +112,10 @@ void hca_borrow_probe(struct hca_device *dev)
 
 static int borrow_call(const struct hca_mr *mr, struct uverbsd_call *call, uint16_t method)
 {
-	return -uverbsd_call(mr->registration.fd, (int)mr->registration.order.driver_id, call, UVERBS_OBJECT_MR,
-			     method);
+	const int err = uverbsd_call(mr->registration.fd, (int)mr->registration.order.driver_id, call, UVERBS_OBJECT_MR,
+				     method);
+
+	return err ? hca_errno_of(err) : 0;
 }
 
 int hca_borrow_query(const struct hca_mr *mr, uint32_t handle, struct uvd_mr *out)
@@ -195,7 +197,5 @@ int hca_borrow_dereg(struct hca_mr *mr)
 	uverbsd_handle(&call, UVERBS_ATTR_DESTROY_MR_HANDLE, mr->handle);
 	ret = borrow_call(mr, &call, UVERBS_METHOD_MR_DESTROY);
 	/* ENOENT: the client, which can have a copy of the descriptor, has destroyed the region itself. */
-	if (!ret || ret == -ENOENT || atomic_load(&hca_device(mr->mr.pd->context->dev)->dead))
-		return 0;
-	return ret;
+	return ret == -ENOENT ? 0 : hca_destroyed(hca_device(mr->mr.pd->context->dev), ret);
 }

@@ -18,13 +18,15 @@ static int rereg_call(int fd, int driver_id, const struct ib_uverbs_rereg_mr *cm
 		      struct ib_uverbs_rereg_mr_resp *resp)
 {
 	struct uverbsd_call call = {};
+	int err;
 
 	uverbsd_const(&call, UVERBS_ATTR_WRITE_CMD, IB_USER_VERBS_CMD_REREG_MR);
 	uverbsd_in(&call, UVERBS_ATTR_CORE_IN, cmd, sizeof(*cmd));
 	uverbsd_out(&call, UVERBS_ATTR_CORE_OUT, resp, sizeof(*resp));
 	if (order && order->driver_data_len)
 		uverbsd_in(&call, UVERBS_ATTR_UHW_IN, order->driver_data, order->driver_data_len);
-	return -uverbsd_call(fd, driver_id, &call, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+	err = uverbsd_call(fd, driver_id, &call, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+	return err ? hca_errno_of(err) : 0;
 }
 
 bool hca_tries_rereg(const struct ibv_context *adapter)

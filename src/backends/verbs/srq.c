@@ -67,24 +67,13 @@ int hca_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *attr, s
 	return 0;
 }
 
-/* Returns what was charged before. Two threads may modify an SRQ at once. */
-static uint64_t srq_set_charged(struct hca_srq *srq, uint64_t bytes)
-{
-	struct hca_context *context = hca_context(srq->srq.pd->context);
-	uint64_t old;
-
-	uvd_lock(&context->lock);
-	old = srq->charged;
-	srq->charged = bytes;
-	uvd_unlock(&context->lock);
-	return old;
-}
-
 int hca_modify_srq(struct uvd_srq *base, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata)
 {
+	struct hca_context *context = hca_context(base->pd->context);
 	struct hca_srq *srq = (struct hca_srq *)base;
 	const uint64_t bytes = mask & IBV_SRQ_MAX_WR ? hca_srq_bytes(attr->max_wr, srq->max_sge) : 0;
 	struct ibv_srq_attr copy = *attr;
+	uint64_t old;
 	int ret;
 
 	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
@@ -94,13 +83,15 @@ int hca_modify_srq(struct uvd_srq *base, const struct ibv_srq_attr *attr, int ma
 	ret = hca_charge_rings(base->pd->context, HCA_SRQ_RINGS, bytes);
 	if (ret)
 		return ret;
+	/* Two threads may modify an SRQ at once: it is charged for the size that the adapter had last. */
+	uvd_lock(&context->lock);
 	ret = hca_result(ibv_modify_srq(srq->adapter, &copy, mask));
-	if (ret) {
-		hca_uncharge_rings(base->pd->context, HCA_SRQ_RINGS, bytes);
-		return ret;
-	}
-	hca_uncharge_rings(base->pd->context, HCA_SRQ_RINGS, srq_set_charged(srq, bytes));
-	return 0;
+	old = ret ? bytes : srq->charged;
+	if (!ret)
+		srq->charged = bytes;
+	uvd_unlock(&context->lock);
+	hca_uncharge_rings(base->pd->context, HCA_SRQ_RINGS, old);
+	return ret;
 }
 
 int hca_query_srq(struct uvd_srq *base, struct ibv_srq_attr *attr)

@@ -129,12 +129,16 @@ bool hca_has_remote(const struct ibv_device_attr *attr)
 	return attr->atomic_cap != IBV_ATOMIC_NONE;
 }
 
-/* An XRC target has no PD and no queues, and an XRC initiator has only a send queue: the adapter gets nothing of them. */
+/*
+ * An XRC target has no PD and no queues, and an XRC initiator has only a send queue: the adapter gets nothing of them. An SRQ
+ * that the client names for a target is in the client's context, where the target's has no handle of it.
+ */
 static void qp_request_xrc(const struct hca_qp *qp, struct ibv_qp_init_attr_ex *out)
 {
 	if (out->qp_type == IBV_QPT_XRC_RECV) {
 		out->comp_mask = IBV_QP_INIT_ATTR_XRCD;
 		out->xrcd = ((struct hca_xrcd *)qp->qp.xrcd)->adapter;
+		out->srq = NULL;
 		out->cap = (struct ibv_qp_cap){};
 	} else {
 		out->cap.max_recv_wr = 0;

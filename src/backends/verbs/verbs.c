@@ -117,6 +117,10 @@ int hca_context_begin(struct hca_device *dev, struct hca_context *context)
 		ret = hca_errno();
 		goto close;
 	}
+	/* Before any other thread or epoll knows them. Providers use the numbers of these structs. */
+	context->adapter->cmd_fd = uvd_fd_raise(context->adapter->cmd_fd);
+	context->adapter->async_fd = uvd_fd_raise(context->adapter->async_fd);
+	context->channel->fd = uvd_fd_raise(context->channel->fd);
 	hca_objects_init(context);
 	pthread_mutex_init(&context->lock, NULL);
 	pthread_cond_init(&context->unused, NULL);
@@ -265,9 +269,7 @@ static int hca_alloc_mw(struct uvd_mw *base, struct uvd_udata *udata)
 
 static int hca_dealloc_mw(struct uvd_mw *base)
 {
-	int ret = hca_result(ibv_dealloc_mw(((struct hca_mw *)base)->adapter));
-
-	return atomic_load(&hca_device(base->pd->context->dev)->dead) ? 0 : ret;
+	return hca_destroyed(hca_device(base->pd->context->dev), ibv_dealloc_mw(((struct hca_mw *)base)->adapter));
 }
 
 static void hca_narrow(const struct uvd_device_config *config, struct uvd_backend *ops)

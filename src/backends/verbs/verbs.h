@@ -14,6 +14,7 @@
 #ifndef UVD_BACKENDS_VERBS_H
 #define UVD_BACKENDS_VERBS_H
 
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <limits.h>
 #include <pthread.h>
@@ -292,18 +293,32 @@ static inline struct hca_context *hca_qp_context(const struct uvd_qp *qp)
 	return qp->pd ? hca_context(qp->pd->context) : hca_qp_device(qp)->xrc;
 }
 
+/*
+ * The errno of a failed call for the client. Drivers let some errno of the kernel's own escape, from 512 on. FUSE refuses them
+ * in a reply, and the client would wait for ever.
+ */
+enum { HCA_FIRST_INTERNAL = 512, HCA_ENOTSUPP = 524 };
+static inline int hca_errno_of(int err)
+{
+	if (err <= 0)
+		return -EIO;
+	if (err < HCA_FIRST_INTERNAL)
+		return -err;
+	return err == HCA_ENOTSUPP ? -EOPNOTSUPP : -EIO;
+}
+
 /* The negative errno of a call of libibverbs that has failed and set errno. */
 static inline int hca_errno(void)
 {
-	return errno > 0 ? -errno : -EIO;
+	return hca_errno_of(errno);
 }
 
 /* The same of a call that returns an errno: most return it as it is, some negative, some -1 with errno set. */
 static inline int hca_result(int ret)
 {
-	if (ret == -1)
-		return hca_errno();
-	return ret > 0 ? -ret : ret;
+	if (!ret)
+		return 0;
+	return ret == -1 ? hca_errno() : hca_errno_of(ret > 0 ? ret : -ret);
 }
 
 /* ---- hca.c: the adapter ------------------------------------------------------------------------------------------ */

@@ -66,7 +66,7 @@ int hca_alloc_xrcd(struct uvd_xrcd *base, struct uvd_udata *udata)
 	ret = uvd_account_charge(base->account, UVD_RES_DESCRIPTORS, 1);
 	if (ret)
 		return ret;
-	xrcd->file = memfd_create("uverbsd-xrcd", MFD_CLOEXEC);
+	xrcd->file = uvd_fd_raise(memfd_create("uverbsd-xrcd", MFD_CLOEXEC));
 	if (xrcd->file < 0) {
 		ret = -errno;
 		goto uncharge;

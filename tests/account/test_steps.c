@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Two charges at once, in every order: the first one runs a single machine instruction at a time, and after each of them, in
+ * turn, the second one is made as a whole. Threads would meet in the few instructions that matter only now and then.
+ */
+#include <check.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <ucontext.h>
+#include "account/account.h"
+#include "../suite.h"
+
+enum { MOST = 4 };
+
+static struct uvd_accounts *accounts;
+static struct uvd_account *first, *second; /* of two mapped users of one owner */
+
+static void set_up(void)
+{
+	const uid_t one[] = { 100000, 1000 }, other[] = { 100001, 1000 };
+	struct uvd_account_limits limits;
+
+	uvd_account_limits_init(&limits);
+	limits.max[UVD_RES_FILES] = MOST;
+	accounts = uvd_accounts_new(&limits, NULL);
+	first = uvd_account_get(accounts, one, 2);
+	second = uvd_account_get(accounts, other, 2);
+}
+
+static void tear_down(void)
+{
+	uvd_account_put(first);
+	uvd_account_put(second);
+	uvd_accounts_free(accounts);
+}
+
+#ifdef __x86_64__
+#include <x86intrin.h>
+
+enum { TRAP_FLAG = 1 << 8 };
+
+static volatile unsigned int steps, interrupt_at;
+static volatile bool second_has;
+
+static void step_taken(int sig, siginfo_t *info, void *arg)
+{
+	ucontext_t *context = arg;
+
+	if (++steps < interrupt_at)
+		return;
+	second_has = uvd_account_try(second, UVD_RES_FILES, 1);
+	context->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+}
+
+/* Charges the first account, and the second one after so many instructions. Returns false if it has taken fewer. */
+static bool charge_both(unsigned int at, bool *first_has)
+{
+	steps = 0;
+	interrupt_at = at;
+	second_has = false;
+	/* The compiler must not move what the handler uses across the flag. */
+	atomic_signal_fence(memory_order_seq_cst);
+	__writeeflags(__readeflags() | TRAP_FLAG);
+	atomic_signal_fence(memory_order_seq_cst);
+	*first_has = uvd_account_try(first, UVD_RES_FILES, 1);
+	atomic_signal_fence(memory_order_seq_cst);
+	__writeeflags(__readeflags() & ~(unsigned long long)TRAP_FLAG);
+	atomic_signal_fence(memory_order_seq_cst);
+	return steps >= at;
+}
+
+/* One place is left: one of the two gets it, and the other changes nothing. */
+START_TEST(test_of_two_charges_at_once_one_gets_the_last_place)
+{
+	const struct sigaction on_trap = { .sa_sigaction = step_taken, .sa_flags = SA_SIGINFO };
+	unsigned int at = 1;
+	bool has, again;
+
+	ck_assert_int_eq(sigaction(SIGTRAP, &on_trap, NULL), 0);
+	ck_assert(uvd_account_try(first, UVD_RES_FILES, MOST - 1));
+	do {
+		again = charge_both(at++, &has);
+		ck_assert_msg(has + second_has == 1 || !again, "%d of both charges succeeded after %u instructions",
+			      has + second_has, at - 1);
+		uvd_account_uncharge(first, UVD_RES_FILES, has);
+		uvd_account_uncharge(second, UVD_RES_FILES, second_has);
+		ck_assert_uint_eq(uvd_account_used(first, UVD_RES_FILES), MOST - 1);
+		ck_assert_uint_eq(uvd_account_used(second, UVD_RES_FILES), 0);
+	} while (again);
+	/* The steps were those of the charge, and not of a few instructions around it. */
+	ck_assert_uint_gt(at, 20);
+	uvd_account_uncharge(first, UVD_RES_FILES, MOST - 1);
+	for (int i = 0; i < MOST; i++)
+		ck_assert(uvd_account_try(second, UVD_RES_FILES, 1));
+	uvd_account_uncharge(second, UVD_RES_FILES, MOST);
+}
+END_TEST
+#endif
+
+int main(void)
+{
+	TCase *t = tcase_create("steps");
+
+	tcase_add_checked_fixture(t, set_up, tear_down);
+#ifdef __x86_64__
+	tcase_add_test(t, test_of_two_charges_at_once_one_gets_the_last_place);
+#endif
+	return run_suite("charges of an account, step by step", t);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * How long a loan of the broker may last. The engine process can be an attacker's, and a client can help it: neither gets more
+ * time than a registration takes. The children are processes that do nothing, and no thread is borrowed.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+#include "broker/borrow.h"
+#include "broker/child.h"
+#include "broker/link.h"
+#include "broker/register.h"
+#include "broker/way.h"
+#include "util/util.h"
+#include "../suite.h"
+
+enum { LOANS = 3, MEMORY_MIB = 10000 };
+
+static struct uvd_children children;
+static struct uvd_nodes nodes;
+static struct uvd_log *quiet;
+
+static struct uvd_child *loan(int i)
+{
+	return &children.list[UVD_CHILDREN_OF_KIND + i];
+}
+
+/* The loan has begun so many ms ago. */
+static void begin_loan(int i, uint64_t ms, uint32_t mib)
+{
+	loan(i)->pid = fork();
+	if (!loan(i)->pid) {
+		for (;;)
+			pause();
+	}
+	loan(i)->sock = -1;
+	loan(i)->began = uvd_now_ns() / 1000000 - ms;
+	nodes.registers[i] = mib;
+}
+
+static void setup(void)
+{
+	memset(&children, 0, sizeof(children));
+	memset(&nodes, 0, sizeof(nodes));
+	children.most_mib = MEMORY_MIB;
+	quiet = uvd_log_new(STDERR_FILENO, "test", UVD_ERR);
+}
+
+static void teardown(void)
+{
+	for (int i = 0; i < LOANS; i++) {
+		if (!loan(i)->pid)
+			continue;
+		kill(loan(i)->pid, SIGKILL);
+		waitpid(loan(i)->pid, NULL, 0);
+	}
+	uvd_log_free(quiet);
+}
+
+/* Does the broker let the loan go on? */
+static bool goes_on(int i)
+{
+	siginfo_t info = {};
+
+	uvd_children_check(&children, &nodes, quiet);
+	if (loan(i)->began)
+		return true;
+	ck_assert_int_eq(waitid(P_PID, loan(i)->pid, &info, WEXITED | WNOWAIT), 0);
+	ck_assert_int_eq(info.si_status, SIGKILL);
+	return false;
+}
+
+START_TEST(test_loan_has_ten_seconds_and_more_only_while_it_registers_much)
+{
+	static const struct {
+		uint64_t ms;
+		uint32_t mib;
+		bool goes_on;
+	} loans[] = {
+		{ 9000, 0, true },
+		{ 10000, 0, false },
+		{ 11500, 100, true },
+		{ 12000, 100, false },
+		{ 150000, MEMORY_MIB, true },
+		{ 210000, MEMORY_MIB, false },
+		{ 290000, UINT32_MAX, false },
+	};
+
+	begin_loan(0, loans[_i].ms, loans[_i].mib);
+	ck_assert_int_eq(goes_on(0), loans[_i].goes_on);
+}
+END_TEST
+
+START_TEST(test_no_loan_lasts_longer_than_five_minutes)
+{
+	children.most_mib = UINT32_MAX;
+	begin_loan(0, 290000, UINT32_MAX);
+	begin_loan(1, 300000, UINT32_MAX);
+	ck_assert(goes_on(0));
+	ck_assert(!goes_on(1));
+}
+END_TEST
+
+/* More than the machine's memory cannot be registered at once. */
+START_TEST(test_loans_have_together_the_time_to_register_the_machines_memory)
+{
+	begin_loan(0, 15000, MEMORY_MIB - 300);
+	begin_loan(1, 15000, MEMORY_MIB);
+	begin_loan(2, 15000, MEMORY_MIB);
+	ck_assert(goes_on(0));
+	ck_assert(goes_on(1));
+	ck_assert(!goes_on(2));
+}
+END_TEST
+
+START_TEST(test_killed_loan_is_killed_once)
+{
+	begin_loan(0, 11000, 0);
+	ck_assert(!goes_on(0));
+	waitpid(loan(0)->pid, NULL, 0);
+	uvd_children_check(&children, &nodes, quiet);
+	uvd_children_ended(&children, loan(0)->pid);
+	ck_assert_int_eq(loan(0)->pid, 0);
+}
+END_TEST
+
+/* ---- what a child says ------------------------------------------------------------------------------------------- */
+
+enum { NUMBER = 7, HANDLE = 9, LENGTH_MIB = 300, PAST_MS = 50 };
+
+static struct {
+	uint32_t when_stopped, when_passed, when_registering, afterwards;
+} seen;
+
+/* The functions of the broker, and what replaces them. */
+int __wrap_uvd_waits(pid_t tid, const struct uvd_nodes *of, enum uvd_wait_for what, struct uvd_wait *wait);
+bool __wrap_uvd_role_take(enum uvd_role role);
+int __wrap_uvd_borrow_seize(struct uvd_borrow *b, pid_t tid);
+int __wrap_uvd_borrow_stop(struct uvd_borrow *b);
+long __wrap_uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd);
+int64_t __wrap_uvd_borrow_register_by(struct uvd_borrow *b, long number, const struct uvd_reg_order *order,
+				      bool *executed);
+int __wrap_uvd_borrow_release(struct uvd_borrow *b, const long *result);
+
+int __wrap_uvd_waits(pid_t tid, const struct uvd_nodes *of, enum uvd_wait_for what, struct uvd_wait *wait)
+{
+	*wait = (struct uvd_wait){};
+	return 0;
+}
+
+bool __wrap_uvd_role_take(enum uvd_role role)
+{
+	return true;
+}
+
+int __wrap_uvd_borrow_seize(struct uvd_borrow *b, pid_t tid)
+{
+	return 0;
+}
+
+int __wrap_uvd_borrow_stop(struct uvd_borrow *b)
+{
+	seen.when_stopped = nodes.registers[0];
+	return 0;
+}
+
+long __wrap_uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd)
+{
+	seen.when_passed = nodes.registers[0];
+	return NUMBER;
+}
+
+int64_t __wrap_uvd_borrow_register_by(struct uvd_borrow *b, long number, const struct uvd_reg_order *order,
+				      bool *executed)
+{
+	ck_assert_int_eq(number, NUMBER);
+	seen.when_registering = nodes.registers[0];
+	usleep(PAST_MS * 1000);
+	*executed = true;
+	return HANDLE;
+}
+
+int __wrap_uvd_borrow_release(struct uvd_borrow *b, const long *result)
+{
+	seen.afterwards = nodes.registers[0];
+	return 0;
+}
+
+static void *serve_loan(void *arg)
+{
+	struct uvd_ways ways = {};
+
+	uvd_loan_serve(*(int *)arg, &nodes, &ways, &nodes.registers[0]);
+	return NULL;
+}
+
+/* Returns the first value of the answer. */
+static int64_t loan_step(int sock, struct uvd_wire_request r, int fd)
+{
+	struct uvd_wire_fds out = uvd_wire_no_fds;
+	int64_t values[2];
+
+	ck_assert_int_eq(uvd_link_loan_step(sock, &r, fd, values, &out), 0);
+	uvd_wire_close(&out);
+	return values[0];
+}
+
+/* The thread's way into the call and out of it has no more than ten seconds: a client can hold both up. */
+START_TEST(test_child_says_how_much_the_thread_registers_at_this_moment)
+{
+	struct uvd_wire_request registers = { .op = UVD_WIRE_REGISTER, .reg.length = (uint64_t)LENGTH_MIB << 20 };
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	pthread_t thread;
+	struct stat st;
+	int pair[2];
+
+	ck_assert_int_eq(fstat(null, &st), 0);
+	nodes.adapters[0] = st.st_rdev;
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, serve_loan, &pair[1]), 0);
+	loan_step(pair[0], (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = INT32_MAX }, -1);
+	ck_assert_int_eq(loan_step(pair[0], registers, null), HANDLE);
+	loan_step(pair[0], (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE }, -1);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(seen.when_stopped, 0);
+	ck_assert_uint_eq(seen.when_passed, 0);
+	ck_assert_uint_eq(seen.when_registering, LENGTH_MIB);
+	ck_assert_uint_gt(seen.afterwards, 0);
+	ck_assert_uint_lt(seen.afterwards, LENGTH_MIB);
+	close(pair[0]);
+	close(pair[1]);
+	close(null);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *t = tcase_create("children");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_loop_test(t, test_loan_has_ten_seconds_and_more_only_while_it_registers_much, 0, 7);
+	tcase_add_test(t, test_no_loan_lasts_longer_than_five_minutes);
+	tcase_add_test(t, test_loans_have_together_the_time_to_register_the_machines_memory);
+	tcase_add_test(t, test_killed_loan_is_killed_once);
+	tcase_add_test(t, test_child_says_how_much_the_thread_registers_at_this_moment);
+	return run_suite("broker: how long a loan lasts", t);
+}
