@@ -201,7 +201,7 @@ def bench_hca(args):
     (folder / "ini").write_text("[uverbsd]\ndevices = 2\nbackend = verbs\nhca = rxe0\n[device 0]\nmemory = borrow\n"
                                 "[device 1]\nmemory = bounce\n")
     daemon = start_daemon(folder, "--config", folder / "ini")
-    ours = [sys.executable, ROOT / "tests/verbs/no_netlink.py", BUILD / "bench/hca"]
+    ours = [BUILD / "tests/verbs/no_netlink", BUILD / "bench/hca"]
     try:
         programs = {"rxe0": Program([BUILD / "bench/hca", "rxe0", "1"])}
         for how, device, local in (("borrow", "hfi1_0", []), ("bounce", "hfi1_1", ["local"])):

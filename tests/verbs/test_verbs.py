@@ -18,7 +18,7 @@ GID = "1"           # 10.99.0.1
 TABLES = ["/proc/net/tcp", "/proc/net/tcp6"]
 TEXT = dict(text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 USER = dict(user=cuse.NOBODY, group=cuse.NOBODY, extra_groups=[])
-OURS = [sys.executable, HERE / "no_netlink.py"]
+OURS = [cuse.BUILD / "tests" / "verbs" / "no_netlink"]
 RUN_VERBS = [cuse.BUILD / "tools" / "uverbsctl", "run", "--backend", "verbs"]
 RUN = [*RUN_VERBS, "--hca", ADAPTER]
 RUN_BORROW = [*RUN, "--"]  # the default: --memory=auto
