@@ -159,6 +159,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 	if (!c)
 		return NULL;
+	fake.opens++;
 	c->verbs = (struct verbs_context){ .sz = sizeof(c->verbs), .query_device_ex = fake_query_device_ex };
 	c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	c->verbs.context.device = device;

@@ -174,30 +174,6 @@ unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_a
 	return features;
 }
 
-struct ibv_context *hca_open_named(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL), *device = hca_find(list, name);
-	struct ibv_context *adapter = device && !hca_is_cuse(device) ? ibv_open_device(device) : NULL;
-
-	if (list)
-		ibv_free_device_list(list);
-	return adapter;
-}
-
-unsigned int hca_features_of(const char *name)
-{
-	struct ibv_context *adapter = hca_open_named(name);
-	struct ibv_device_attr_ex attr = {};
-	unsigned int features = 0;
-
-	if (!adapter)
-		return 0;
-	if (!ibv_query_device_ex(adapter, NULL, &attr))
-		features = hca_features(adapter, &attr);
-	ibv_close_device(adapter);
-	return features;
-}
-
 /* ---- taking it over ---------------------------------------------------------------------------------------------- */
 
 /* Slots that are empty stay zero. */

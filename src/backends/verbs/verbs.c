@@ -270,11 +270,12 @@ static int hca_dealloc_mw(struct uvd_mw *base)
 	return atomic_load(&hca_device(base->pd->context->dev)->dead) ? 0 : ret;
 }
 
-static void hca_narrow(const struct uvd_device_config *config, struct uvd_backend *ops)
+static void hca_narrow(struct uvd_ibdev *ibdev, struct uvd_backend *ops)
 {
-	const unsigned int features = hca_features_of(config->hca);
+	const enum uvd_memory memory = ibdev->config.memory;
+	const unsigned int features = hca_device(ibdev)->features;
 
-	if (config->memory != UVD_MEMORY_BORROW) {
+	if (memory != UVD_MEMORY_BORROW) {
 		ops->alloc_mw = NULL;
 		ops->dealloc_mw = NULL;
 	}
@@ -288,7 +289,7 @@ static void hca_narrow(const struct uvd_device_config *config, struct uvd_backen
 		ops->reg_dm_mr = NULL;
 	}
 	/* Regions whose data is copied are the engine's own, and can change without the adapter. */
-	if (config->memory != UVD_MEMORY_BOUNCE && !(features & HCA_REREG))
+	if (memory != UVD_MEMORY_BOUNCE && !(features & HCA_REREG))
 		ops->rereg_mr = NULL;
 	if (!(features & HCA_COUNTERS)) {
 		ops->create_counters = NULL;
