@@ -55,19 +55,19 @@ bool hca_borrow_knows(const struct ibv_context *adapter)
 	return borrow_driver(uverbsd_driver_id(adapter->cmd_fd));
 }
 
-/* The capabilities at which drivers look. True also if this process's own cannot be read. */
-static bool borrow_has_rights(void)
+bool hca_has_capability(uint32_t capabilities)
 {
 	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
 
-	return syscall(SYS_capget, &hdr, data) || data[0].effective & (1u << CAP_NET_RAW | 1u << CAP_SYS_RAWIO);
+	return syscall(SYS_capget, &hdr, data) || data[0].effective & capabilities;
 }
 
 const char *hca_borrow_obstacle(struct uvd_ibdev *ibdev)
 {
 	const struct borrow_driver *driver = borrow_driver(hca_device(ibdev)->driver_id);
-	const bool has_rights = borrow_has_rights();
+	/* The capabilities at which drivers look. */
+	const bool has_rights = hca_has_capability(1u << CAP_NET_RAW | 1u << CAP_SYS_RAWIO);
 
 	if (!driver)
 		return "the registration of the adapter's driver is not known";

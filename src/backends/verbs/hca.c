@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +175,26 @@ unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_a
 	return features;
 }
 
+/* RAW_PACKET QPs and flows, and what has no use without them: counters of flows, and tables, which only such QPs have. */
+enum { HCA_OF_RAW_PACKETS = HCA_RAW | HCA_FLOW | HCA_COUNTERS | HCA_RSS };
+
+/*
+ * The kernel lets only a process with CAP_NET_RAW create RAW_PACKET QPs and flows. Here that process is the engine, after it
+ * has checked the client's capability. With an engine that has no capabilities every creation would fail with EPERM, also that
+ * of a client with the capability. So the device has no such objects, and clients find that out before they create one.
+ */
+static void hca_drop_raw_packets(struct hca_device *dev)
+{
+	if (!(dev->features & HCA_OF_RAW_PACKETS) || hca_has_capability(1u << CAP_NET_RAW))
+		return;
+	dev->features &= ~HCA_OF_RAW_PACKETS;
+	uvd_logf(
+		dev->ibdev->log, UVD_INFO,
+		"%s: no RAW_PACKET QPs, flows, counters and work queues, although %s has some of them: the kernel refuses them "
+		"to this process, which has no CAP_NET_RAW; clients have them with `--separate no` and that capability",
+		dev->ibdev->config.ibdev, dev->hca);
+}
+
 /* ---- taking it over ---------------------------------------------------------------------------------------------- */
 
 /* Slots that are empty stay zero. */
@@ -247,6 +268,7 @@ static int hca_take_over(struct hca_device *dev)
 	if (ret)
 		return hca_refuse(dev, ret, "it does not answer a query");
 	dev->features = hca_features(dev->adapter, &attr);
+	hca_drop_raw_packets(dev);
 	config->node_guid = attr.orig_attr.node_guid;
 	config->sys_image_guid = attr.orig_attr.sys_image_guid;
 	if (attr.orig_attr.fw_ver[0])

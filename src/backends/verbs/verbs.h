@@ -426,6 +426,8 @@ unsigned int hca_max_rings(void);
 
 /* ---- borrow.c: regions that the client's thread registers with the adapter --------------------------------------- */
 
+/* Has this process one of these capabilities (bits: 1 << CAP_*, below 32)? True also if it cannot be read. */
+bool hca_has_capability(uint32_t capabilities);
 /* struct uvd_backend.borrow_obstacle. */
 const char *hca_borrow_obstacle(struct uvd_ibdev *ibdev);
 /* Is REG_MR of the adapter's driver known? */
