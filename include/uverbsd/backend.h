@@ -280,16 +280,16 @@ struct uvd_backend {
 	 */
 	void (*carry_completion)(struct uvd_completion *completion);
 	/*
-	 * Removes from *ops, which are this device's alone, what a device of this configuration does not have. Called once,
-	 * before open(): clients then find a device without those operations. May be NULL.
+	 * Removes from *ops, which are this device's alone, what the device does not have. Called once, after open() and
+	 * before any client: clients find a device without those operations. May be NULL.
 	 */
-	void (*narrow)(const struct uvd_device_config *config, struct uvd_backend *ops);
+	void (*narrow)(struct uvd_ibdev *dev, struct uvd_backend *ops);
 	/*
-	 * For a backend with an adapter: says why clients' threads should not register memory with the adapter of this
-	 * configuration (UVD_MEMORY_BORROW); returns NULL: they can. Called once, before narrow(), if the configuration leaves
-	 * the choice to the core (UVD_MEMORY_AUTO). May be NULL: there is no adapter.
+	 * For a backend with an adapter: says why clients' threads should not register memory with the device's adapter
+	 * (UVD_MEMORY_BORROW); returns NULL: they can. Called once, after open() and before narrow(), if the configuration
+	 * leaves the choice to the core (UVD_MEMORY_AUTO). May be NULL: there is no adapter.
 	 */
-	const char *(*borrow_obstacle)(const struct uvd_device_config *config);
+	const char *(*borrow_obstacle)(struct uvd_ibdev *dev);
 	/*
 	 * For a backend with an adapter: stores what port `port` (from 1) and its tables are now; *now and gid_attrs are zero.
 	 * When the backend has reported an event of a port by event_handler(), the core calls this on the same thread, without

@@ -12,7 +12,7 @@
 #include "persona/persona.h"
 #include "util/util.h"
 
-/* Makes the first generation of parse trees. Its plug-ins begin when the backend is open. */
+/* Makes the first generation of parse trees: the backend is open. */
 static int device_merge_trees(struct uvd_device *dev)
 {
 	struct uvd_module *modules[UVD_MAX_PLUGINS];
@@ -66,8 +66,9 @@ static int create_ucaps(struct uvd_device *dev)
  * Chooses for UVD_MEMORY_AUTO how an adapter reaches the memory of clients. A client whose thread is borrowed can keep the
  * adapter's own device file, where no list and no quota holds.
  */
-static void device_choose_memory(struct uvd_device *dev, const struct uvd_backend *backend)
+static void device_choose_memory(struct uvd_device *dev)
 {
+	const struct uvd_backend *backend = &dev->ops;
 	const char *obstacle = NULL;
 
 	if (dev->config.memory != UVD_MEMORY_AUTO)
@@ -77,7 +78,7 @@ static void device_choose_memory(struct uvd_device *dev, const struct uvd_backen
 	else if (!dev->engine->lends)
 		obstacle = "no thread of a client can be borrowed here";
 	else if (backend->borrow_obstacle)
-		obstacle = backend->borrow_obstacle(&dev->config);
+		obstacle = backend->borrow_obstacle(&dev->ib);
 	dev->config.memory = obstacle || !backend->borrow_obstacle ? UVD_MEMORY_BOUNCE : UVD_MEMORY_BORROW;
 	dev->ib.config.memory = dev->config.memory;
 	if (obstacle && backend->borrow_obstacle)
@@ -107,14 +108,11 @@ static int find_ops(struct uvd_device *dev)
 			 config->ibdev, config->backend, config->persona);
 		return -EINVAL;
 	}
-	device_choose_memory(dev, backend);
-	if (backend->narrow)
-		backend->narrow(config, &dev->ops);
 	dev->ib.ops = &dev->ops;
-	uvd_filters_begin(&dev->filters, &dev->ib);
 	return 0;
 }
 
+/* From here on dev->ops has what the device has: the parse trees and the filters follow it. */
 static int device_open_backend(struct uvd_device *dev)
 {
 	int err = dev->ib.ops->open ? dev->ib.ops->open(&dev->ib) : 0;
@@ -129,6 +127,10 @@ static int device_open_backend(struct uvd_device *dev)
 	uvd_lock(&dev->port_lock);
 	dev->config = dev->ib.config;
 	uvd_unlock(&dev->port_lock);
+	device_choose_memory(dev);
+	if (dev->ops.narrow)
+		dev->ops.narrow(&dev->ib, &dev->ops);
+	uvd_filters_begin(&dev->filters, &dev->ib);
 	return 0;
 }
 
@@ -238,7 +240,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	/* A plug-in that is loaded meanwhile must not miss the device. */
 	uvd_lock(&engine->plugins_lock);
 	dev->replugs = uvd_engine_replugs(engine, config->ibdev);
-	*err = find_ops(dev) ?: device_merge_trees(dev) ?: create_ucaps(dev) ?: device_open_backend(dev) ?:
+	*err = find_ops(dev) ?: create_ucaps(dev) ?: device_open_backend(dev) ?: device_merge_trees(dev) ?:
 	       uvd_device_allow_begin(dev) ?: uvd_device_filters_begin(dev) ?: device_begin_plugins(dev);
 	if (!*err) {
 		list_add_tail(&dev->of_engine, &engine->devices);

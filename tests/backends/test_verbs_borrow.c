@@ -164,7 +164,7 @@ static const struct {
 	{ RDMA_DRIVER_BNXT_RE, RDMA_DRIVER_BNXT_RE, UVD_MEMORY_BORROW },
 	{ RDMA_DRIVER_SIW, -1, UVD_MEMORY_BORROW }, /* its REG_MR answers with data of the driver */
 	{ 1000, -1, UVD_MEMORY_BORROW },
-	{ RDMA_DRIVER_RXE, -1, UVD_MEMORY_BOUNCE },
+	{ RDMA_DRIVER_RXE, RDMA_DRIVER_RXE, UVD_MEMORY_BOUNCE },
 };
 
 START_TEST(test_threads_are_borrowed_for_drivers_whose_registration_is_known)
@@ -173,9 +173,18 @@ START_TEST(test_threads_are_borrowed_for_drivers_whose_registration_is_known)
 	ibdev.config.memory = drivers[_i].memory;
 	hca_borrow_probe(&device);
 	ck_assert_int_eq(device.driver_id, drivers[_i].found);
-	ck_assert_int_eq(hca_borrows(&device), drivers[_i].found >= 0);
+	ck_assert_int_eq(hca_borrows(&device), drivers[_i].found >= 0 && drivers[_i].memory == UVD_MEMORY_BORROW);
 }
 END_TEST
+
+/* What --memory=auto finds. */
+static const char *obstacle(int driver)
+{
+	adapter.driver = driver;
+	ibdev.config.memory = UVD_MEMORY_AUTO;
+	hca_borrow_probe(&device);
+	return hca_borrow_obstacle(&ibdev);
+}
 
 static void capabilities(struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3], bool set)
 {
@@ -195,24 +204,20 @@ START_TEST(test_default_does_not_lend_a_context_of_mlx5_with_rights_of_the_daemo
 		none = data[0];
 		data[0].effective = data[0].permitted & rights[i];
 		capabilities(data, true);
-		adapter.driver = RDMA_DRIVER_MLX5;
-		why = hca_borrow_obstacle_of(&adapter_context);
+		why = obstacle(RDMA_DRIVER_MLX5);
 		ck_assert_int_eq(why && strstr(why, "CAP_NET_RAW"), data[0].effective != 0);
-		adapter.driver = RDMA_DRIVER_RXE;
-		ck_assert_ptr_null(hca_borrow_obstacle_of(&adapter_context));
+		ck_assert_ptr_null(obstacle(RDMA_DRIVER_RXE));
 		data[0] = none;
 	}
 	data[0].effective &= ~(rights[0] | rights[1]);
 	capabilities(data, true);
-	adapter.driver = RDMA_DRIVER_MLX5;
-	ck_assert_ptr_null(hca_borrow_obstacle_of(&adapter_context));
+	ck_assert_ptr_null(obstacle(RDMA_DRIVER_MLX5));
 }
 END_TEST
 
 START_TEST(test_default_does_not_lend_a_context_of_an_unknown_driver)
 {
-	adapter.driver = RDMA_DRIVER_SIW;
-	ck_assert_ptr_nonnull(hca_borrow_obstacle_of(&adapter_context));
+	ck_assert_ptr_nonnull(obstacle(RDMA_DRIVER_SIW));
 	ck_assert(!hca_borrow_knows(&adapter_context));
 	adapter.driver = RDMA_DRIVER_RXE;
 	ck_assert(hca_borrow_knows(&adapter_context));

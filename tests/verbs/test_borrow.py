@@ -100,14 +100,18 @@ def register_often():
     return process
 
 
-def test_clients_killed_while_they_register_leave_nothing(daemon, own):
+def kill_clients_that_register(daemon, own, number):
     chance = random.Random(1)
-    for _ in range(200 if LONG else 8):
+    for _ in range(number):
         with register_often() as process:
             time.sleep(chance.random() / 10)
             process.kill()
     daemon.wait_idle()
     cuse.wait_for("an adapter without clients' objects", lambda: {**verbs.resources(), "ctx": 0} == {**own, "ctx": 0})
+
+
+def test_clients_killed_while_they_register_leave_nothing(daemon, own):
+    kill_clients_that_register(daemon, own, 200 if LONG else 8)
 
 
 def is_adapter(fd):
@@ -147,10 +151,10 @@ def test_client_that_keeps_the_descriptor_keeps_no_objects(daemon, own):
         os.close(fd)
 
 
-def test_client_killed_at_a_random_moment_leaves_nothing_although_its_descriptor_was_kept(daemon, own):
+def kill_clients_whose_descriptor_is_kept(daemon, own, number):
     """A region whose registration the kill has interrupted lasts as long as the file; all else leaves before."""
     chance = random.Random(3)
-    for _ in range(200 if LONG else 3):
+    for _ in range(number):
         with register_often() as process:
             fd = cuse.wait_for("a registration", lambda pid=process.pid: steal(pid))
             time.sleep(chance.random() / 10)
@@ -162,6 +166,10 @@ def test_client_killed_at_a_random_moment_leaves_nothing_although_its_descriptor
         finally:
             os.close(fd)
         cuse.wait_for("an adapter without clients' objects", lambda: {**verbs.resources(), "ctx": 0} == {**own, "ctx": 0})
+
+
+def test_client_killed_at_a_random_moment_leaves_nothing_although_its_descriptor_was_kept(daemon, own):
+    kill_clients_whose_descriptor_is_kept(daemon, own, 200 if LONG else 3)
 
 
 def test_events_of_objects_that_a_client_makes_by_itself_do_no_harm(daemon):

@@ -23,10 +23,10 @@ chance = random.Random(18)
 
 
 @contextlib.contextmanager
-def worker(program, **user):
+def worker(program, script="work.py", **user):
     """A client that has begun to work. The body must end its device or the client: then it must end by itself, with an error."""
-    command = [*program, sys.executable, HERE / "work.py", verbs.DEVICE]
-    with subprocess.Popen(command, start_new_session=True, **verbs.TEXT, **user) as process:
+    command = [*program, sys.executable, HERE / script, verbs.DEVICE]
+    with subprocess.Popen(command, start_new_session=True, stdin=subprocess.PIPE, **verbs.TEXT, **user) as process:
         try:
             said = []
             for line in process.stdout:
@@ -78,6 +78,23 @@ def test_killed_engine_process_leaves_nothing_and_is_followed_by_another(own, tm
         status = d.stop()
     assert status == 0, d.log.read_text()
     cuse.wait_for("an adapter without objects", lambda: verbs.resources() == own)
+
+
+@pytest.mark.parametrize("victim", ["engine", "broker"])
+def test_process_of_two_that_is_killed_while_a_client_registers_leaves_nothing(own, tmp_path, victim):
+    """The thread of the client is borrowed at most moments: the broker has it, and the engine process waits for it."""
+    for _ in range(ROUNDS):
+        d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, "--memory", "borrow", "--separate", "yes")
+        try:
+            pid = d.serving if victim == "engine" else d.process.pid
+            with worker(verbs.OURS, "register_often.py", **verbs.USER):
+                at_a_random_moment(lambda pid=pid: os.kill(pid, signal.SIGKILL))
+            if victim == "engine":
+                cuse.wait_for("another engine process", lambda daemon=d: daemon.starts() == 2)
+                verbs.pingpong("ours", "plain", "ibv_rc_pingpong")
+        finally:
+            d.stop(signal.SIGKILL)
+        cuse.wait_for("an adapter without objects", lambda: verbs.resources() == own)
 
 
 def processes_of_run(pid):

@@ -45,6 +45,14 @@ def test_perftest_reaches_the_memory_of_its_peer(daemon, program, size):
     borrow.test_perftest_reaches_the_memory_of_its_peer(daemon, verbs.SIDES[0], program, size)
 
 
+def test_clients_killed_while_they_register_leave_nothing(daemon, own):
+    borrow.kill_clients_that_register(daemon, own, 3)
+
+
+def test_client_killed_at_a_random_moment_leaves_nothing_although_its_descriptor_was_kept(daemon, own):
+    borrow.kill_clients_whose_descriptor_is_kept(daemon, own, 1)
+
+
 def test_node_of_the_adapter_can_be_roots_alone(daemon):
     NODE.chmod(0o600)
     try:

@@ -7,7 +7,15 @@ import pytest
 import test_verbs as verbs
 from conftest import cuse
 from test_separate import OPTIONS, device_add
+from test_sizes import fixture_memlock, run_at_all_sizes  # noqa: F401 pylint: disable=unused-import
 from test_verbs import fixture_own  # noqa: F401 pylint: disable=unused-import
+
+
+def test_perftest_runs_at_all_sizes(own, tmp_path):
+    d = cuse.Daemon(tmp_path, *OPTIONS)
+    run_at_all_sizes("ib_read_bw", *verbs.SIDES[0])
+    assert d.stop() == 0, d.log.read_text()
+    assert verbs.resources() == own
 
 
 def test_copied_data(own, tmp_path):

@@ -23,13 +23,20 @@ uint32_t fake_numbers = 0x100;
 
 /* ---- the node ---------------------------------------------------------------------------------------------------- */
 
-/* The system's function, and what replaces it in the program. */
+/* The functions that these replace in the program. */
 int __real_inotify_add_watch(int fd, const char *path, uint32_t mask);
 int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask);
 
 int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
 	return __real_inotify_add_watch(fd, strcmp(path, "/dev/infiniband/uverbs-fake0") ? path : fake.node, mask);
+}
+
+bool __wrap_hca_has_capability(uint32_t capabilities);
+
+bool __wrap_hca_has_capability(uint32_t capabilities)
+{
+	return !fake.unprivileged;
 }
 
 static void fake_node_make(void)
@@ -163,6 +170,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 	if (!c)
 		return NULL;
+	fake.opens++;
 	c->verbs = (struct verbs_context){ .sz = sizeof(c->verbs), .query_device_ex = fake_query_device_ex };
 	c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	c->verbs.context.device = device;

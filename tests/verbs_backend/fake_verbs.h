@@ -74,7 +74,9 @@ extern struct fake_adapter {
 	atomic_bool floods; /* the CQs are never empty: they are full of completions of no request */
 	atomic_bool hangs; /* the destruction of a QP posts `blocked`, and waits for `unblock` */
 	atomic_bool cleans_cqs; /* completions of a destroyed QP leave its recv_cq, as with mlx4 and mlx5 */
+	atomic_bool unprivileged; /* this process has no CAP_NET_RAW, whatever the test's user may do */
 	atomic_bool gone; /* every call fails with EIO, destructions too, and the object stays */
+	atomic_int opens; /* contexts that were opened */
 	atomic_int posted; /* send requests that were queued */
 	atomic_int objects; /* of libibverbs that exist: contexts, channels, PDs, MRs, CQs, SRQs, QPs, XRC domains */
 	atomic_int domains; /* of XRC, in the kernel */

@@ -56,6 +56,17 @@ START_TEST(test_default_copies_and_says_why_where_it_cannot_borrow)
 	ck_assert_int_eq(h.dev->ib.config.memory, UVD_MEMORY_BOUNCE);
 	ck_assert(log_has("hfi1_0: --memory=bounce: data is copied, and peers cannot access clients' memory: "));
 	ck_assert(log_has(obstacles[_i].why));
+	/* The device has what the choice allows: the adapter has no REREG_MR, but a region whose data is copied can change. */
+	ck_assert_ptr_nonnull(h.dev->ops.rereg_mr);
+}
+END_TEST
+
+/* An adapter may take long to open, and answer otherwise the next time. */
+START_TEST(test_device_opens_its_adapter_once)
+{
+	h.engine.lends = true;
+	client_start();
+	ck_assert_int_eq(fake.opens, 1);
 }
 END_TEST
 
@@ -74,6 +85,7 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, test_default_copies_and_says_why_where_it_cannot_borrow, 0, UV_ARRAY_SIZE(obstacles));
+	tcase_add_test(t, test_device_opens_its_adapter_once);
 	tcase_add_test(t, test_choice_of_the_administrator_stays);
 	return run_suite("the verbs backend: how the adapter reaches memory by default", t);
 }

@@ -120,16 +120,6 @@ START_TEST(test_adapter_without_work_queues_is_a_device_without_them)
 }
 END_TEST
 
-/* The adapter of this name is another one now than when the device was made. */
-START_TEST(test_adapter_that_has_lost_its_work_queues_makes_none)
-{
-	struct wq wq;
-
-	client_device()->features &= ~HCA_RSS;
-	ck_assert_int_eq(create_wq(&wq), -EOPNOTSUPP);
-}
-END_TEST
-
 START_TEST(test_dead_adapter_is_eio_and_everything_can_be_destroyed)
 {
 	uint32_t table, qp, none;
@@ -348,7 +338,6 @@ int main(void)
 	tcase_add_test(t, test_table_that_the_adapter_does_not_destroy_stays);
 	tcase_add_test(t, test_objects_of_a_client_that_ends_leave_in_their_order);
 	tcase_add_test(t, test_adapter_without_work_queues_is_a_device_without_them);
-	tcase_add_test(t, test_adapter_that_has_lost_its_work_queues_makes_none);
 	tcase_add_test(t, test_dead_adapter_is_eio_and_everything_can_be_destroyed);
 	tcase_add_test(t, test_failure_of_a_work_queue_is_an_event_of_its_own);
 	tcase_add_test(t, test_event_that_is_not_of_a_work_queue_is_dropped);

@@ -55,19 +55,19 @@ bool hca_borrow_knows(const struct ibv_context *adapter)
 	return borrow_driver(uverbsd_driver_id(adapter->cmd_fd));
 }
 
-/* The capabilities at which drivers look. True also if this process's own cannot be read. */
-static bool borrow_has_rights(void)
+bool hca_has_capability(uint32_t capabilities)
 {
 	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
 
-	return syscall(SYS_capget, &hdr, data) || data[0].effective & (1u << CAP_NET_RAW | 1u << CAP_SYS_RAWIO);
+	return syscall(SYS_capget, &hdr, data) || data[0].effective & capabilities;
 }
 
-const char *hca_borrow_obstacle_of(const struct ibv_context *adapter)
+const char *hca_borrow_obstacle(struct uvd_ibdev *ibdev)
 {
-	const struct borrow_driver *driver = borrow_driver(uverbsd_driver_id(adapter->cmd_fd));
-	const bool has_rights = borrow_has_rights();
+	const struct borrow_driver *driver = borrow_driver(hca_device(ibdev)->driver_id);
+	/* The capabilities at which drivers look. */
+	const bool has_rights = hca_has_capability(1u << CAP_NET_RAW | 1u << CAP_SYS_RAWIO);
 
 	if (!driver)
 		return "the registration of the adapter's driver is not known";
@@ -77,30 +77,12 @@ const char *hca_borrow_obstacle_of(const struct ibv_context *adapter)
 	return NULL;
 }
 
-const char *hca_borrow_obstacle(const struct uvd_device_config *config)
-{
-	struct ibv_context *adapter = hca_open_named(config->hca);
-	const char *why = NULL;
-
-	/* If there is no adapter, the device's open() says so. */
-	if (!adapter)
-		return NULL;
-	why = hca_borrow_obstacle_of(adapter);
-	ibv_close_device(adapter);
-	return why;
-}
-
 void hca_borrow_probe(struct hca_device *dev)
 {
-	int id;
+	const int id = uverbsd_driver_id(dev->adapter->cmd_fd);
 
-	dev->driver_id = -1;
-	if (dev->ibdev->config.memory != UVD_MEMORY_BORROW)
-		return;
-	id = uverbsd_driver_id(dev->adapter->cmd_fd);
-	if (borrow_driver(id))
-		dev->driver_id = id;
-	else
+	dev->driver_id = borrow_driver(id) ? id : -1;
+	if (dev->driver_id < 0 && dev->ibdev->config.memory == UVD_MEMORY_BORROW)
 		uvd_logf(
 			dev->ibdev->log, UVD_WARN,
 			"%s: --memory=borrow does not work with the driver of %s, number %d: data is copied, and peers cannot "

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,28 +175,24 @@ unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_a
 	return features;
 }
 
-struct ibv_context *hca_open_named(const char *name)
+/* RAW_PACKET QPs and flows, and what has no use without them: counters of flows, and tables, which only such QPs have. */
+enum { HCA_OF_RAW_PACKETS = HCA_RAW | HCA_FLOW | HCA_COUNTERS | HCA_RSS };
+
+/*
+ * The kernel lets only a process with CAP_NET_RAW create RAW_PACKET QPs and flows. Here that process is the engine, after it
+ * has checked the client's capability. With an engine that has no capabilities every creation would fail with EPERM, also that
+ * of a client with the capability. So the device has no such objects, and clients find that out before they create one.
+ */
+static void hca_drop_raw_packets(struct hca_device *dev)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL), *device = hca_find(list, name);
-	struct ibv_context *adapter = device && !hca_is_cuse(device) ? ibv_open_device(device) : NULL;
-
-	if (list)
-		ibv_free_device_list(list);
-	return adapter;
-}
-
-unsigned int hca_features_of(const char *name)
-{
-	struct ibv_context *adapter = hca_open_named(name);
-	struct ibv_device_attr_ex attr = {};
-	unsigned int features = 0;
-
-	if (!adapter)
-		return 0;
-	if (!ibv_query_device_ex(adapter, NULL, &attr))
-		features = hca_features(adapter, &attr);
-	ibv_close_device(adapter);
-	return features;
+	if (!(dev->features & HCA_OF_RAW_PACKETS) || hca_has_capability(1u << CAP_NET_RAW))
+		return;
+	dev->features &= ~HCA_OF_RAW_PACKETS;
+	uvd_logf(
+		dev->ibdev->log, UVD_INFO,
+		"%s: no RAW_PACKET QPs, flows, counters and work queues, although %s has some of them: the kernel refuses them "
+		"to this process, which has no CAP_NET_RAW; clients have them with `--separate no` and that capability",
+		dev->ibdev->config.ibdev, dev->hca);
 }
 
 /* ---- taking it over ---------------------------------------------------------------------------------------------- */
@@ -271,6 +268,7 @@ static int hca_take_over(struct hca_device *dev)
 	if (ret)
 		return hca_refuse(dev, ret, "it does not answer a query");
 	dev->features = hca_features(dev->adapter, &attr);
+	hca_drop_raw_packets(dev);
 	config->node_guid = attr.orig_attr.node_guid;
 	config->sys_image_guid = attr.orig_attr.sys_image_guid;
 	if (attr.orig_attr.fw_ver[0])

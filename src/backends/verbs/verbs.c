@@ -272,11 +272,12 @@ static int hca_dealloc_mw(struct uvd_mw *base)
 	return hca_destroyed(hca_device(base->pd->context->dev), ibv_dealloc_mw(((struct hca_mw *)base)->adapter));
 }
 
-static void hca_narrow(const struct uvd_device_config *config, struct uvd_backend *ops)
+static void hca_narrow(struct uvd_ibdev *ibdev, struct uvd_backend *ops)
 {
-	const unsigned int features = hca_features_of(config->hca);
+	const enum uvd_memory memory = ibdev->config.memory;
+	const unsigned int features = hca_device(ibdev)->features;
 
-	if (config->memory != UVD_MEMORY_BORROW) {
+	if (memory != UVD_MEMORY_BORROW) {
 		ops->alloc_mw = NULL;
 		ops->dealloc_mw = NULL;
 	}
@@ -290,7 +291,7 @@ static void hca_narrow(const struct uvd_device_config *config, struct uvd_backen
 		ops->reg_dm_mr = NULL;
 	}
 	/* Regions whose data is copied are the engine's own, and can change without the adapter. */
-	if (config->memory != UVD_MEMORY_BOUNCE && !(features & HCA_REREG))
+	if (memory != UVD_MEMORY_BOUNCE && !(features & HCA_REREG))
 		ops->rereg_mr = NULL;
 	if (!(features & HCA_COUNTERS)) {
 		ops->create_counters = NULL;

@@ -54,7 +54,7 @@ struct hca_device {
 	pthread_cond_t idle; /* some context is not busy any more */
 	struct list_head contexts[HCA_CONTEXT_LISTS]; /* by the id's low bits */
 	uint64_t next_id; /* of a context; never reused */
-	int driver_id; /* of the adapter's driver; -1: clients' threads are not borrowed */
+	int driver_id; /* of the adapter's driver; -1: its registration is not known, so clients' threads are not borrowed */
 	uint64_t patience; /* ns that one destruction in a context that was lent may take */
 	_Atomic uint64_t
 		end; /* when the destructions of the device's removal should have ended: uvd_now_ns(); 0: none */
@@ -340,10 +340,6 @@ void hca_node_path(const struct ibv_device *device, char path[PATH_MAX]);
 bool hca_is_cuse(const struct ibv_device *device);
 /* Asks an adapter for its features. attr: its answer to a query. */
 unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr);
-/* Opens the adapter of this name. Returns NULL if it cannot be opened, or is no adapter. */
-struct ibv_context *hca_open_named(const char *name);
-/* hca_features() of the adapter of this name. 0: it cannot be opened, or it is no adapter. */
-unsigned int hca_features_of(const char *name);
 
 /* ---- verbs.c ----------------------------------------------------------------------------------------------------- */
 
@@ -445,16 +441,17 @@ unsigned int hca_max_rings(void);
 
 /* ---- borrow.c: regions that the client's thread registers with the adapter --------------------------------------- */
 
-/* struct uvd_backend.borrow_obstacle, by the name of the adapter, and for one that is open. */
-const char *hca_borrow_obstacle(const struct uvd_device_config *config);
-const char *hca_borrow_obstacle_of(const struct ibv_context *adapter);
+/* Has this process one of these capabilities (bits: 1 << CAP_*, below 32)? True also if it cannot be read. */
+bool hca_has_capability(uint32_t capabilities);
+/* struct uvd_backend.borrow_obstacle. */
+const char *hca_borrow_obstacle(struct uvd_ibdev *ibdev);
 /* Is REG_MR of the adapter's driver known? */
 bool hca_borrow_knows(const struct ibv_context *adapter);
-/* Finds out whether that is possible, after the adapter is opened: logs it if not. */
+/* Finds out whether that is possible, after the adapter is opened. Logs it if the configuration wants it and it is not. */
 void hca_borrow_probe(struct hca_device *dev);
 static inline bool hca_borrows(const struct hca_device *dev)
 {
-	return dev->driver_id >= 0;
+	return dev->ibdev->config.memory == UVD_MEMORY_BORROW && dev->driver_id >= 0;
 }
 /* Prepares mr->registration. */
 void hca_borrow_mr(struct hca_mr *mr);

@@ -20,8 +20,8 @@ int hca_create_wq(struct uvd_wq *base, struct ibv_wq_init_attr *init, struct uvd
 
 	if (atomic_load(&dev->dead))
 		return -EIO;
-	/* The adapter is another one than hca_narrow() has asked, or libibverbs does not know the flag. */
-	if (!(dev->features & HCA_RSS) || init->create_flags >= IBV_WQ_FLAGS_RESERVED)
+	/* libibverbs does not know the flag. */
+	if (init->create_flags >= IBV_WQ_FLAGS_RESERVED)
 		return -EOPNOTSUPP;
 	if (init->wq_type != IBV_WQT_RQ)
 		return -EINVAL;

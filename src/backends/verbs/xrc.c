@@ -60,9 +60,6 @@ int hca_alloc_xrcd(struct uvd_xrcd *base, struct uvd_udata *udata)
 
 	if (atomic_load(&dev->dead))
 		return -EIO;
-	/* The adapter is another one than hca_narrow() has asked. */
-	if (!dev->xrc)
-		return -EOPNOTSUPP;
 	ret = uvd_account_charge(base->account, UVD_RES_DESCRIPTORS, 1);
 	if (ret)
 		return ret;
