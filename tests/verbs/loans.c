@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * loans MODE [NUMBER]: a client that registers memory while it does what could disturb the loan of its thread. An error of a registration
- * ends it with status 1 and a message. By MODE:
+ * loans MODE [NUMBER]: a client that registers memory while it does what could disturb the loan of its thread. An error
+ * of a registration ends it with status 1 and a message. By MODE:
  *
  *   once         registers memory for peers, and other memory; says how that ends
  *   often N      N threads register memory for peers until stdin ends; says how often
  *   local N      the same with memory that is not for peers
- *   page         a child registers a page of a file that a FUSE file system of ours serves; says "asks". The page comes, after what a letter
- *                on stdin wants. a: nothing. k: kill the child, register, and wait for another letter. u: send the child a signal.
- *                t: try to trace the child, which must fail.
- *                s: stop the child, and continue it when it has stopped and has no tracer. S: the same, and kill it then
+ *   page         a child registers a page of a file that a FUSE file system of ours serves; says "asks". A letter on
+ *                stdin says what happens before the page comes:
+ *                  a  nothing
+ *                  k  we kill the child, register, and wait for another letter
+ *                  u  we send the child a signal
+ *                  t  we try to trace the child, which must fail
+ *                  s  we stop the child, and continue it when it has stopped and has no tracer
+ *                  S  the same, and then we kill it
  *   signals N    N registrations of a thread that gets a signal each millisecond, and others
  *   exec         the first thread is in a loan that waits for the page of a file, when another one executes a shell
  *   first        the first thread registers until another one executes a shell. The shell says "executed"
  *   other        the same, but the first thread executes the shell
  *   exit N       the first thread registers until another one ends the process with status N
  *   fork N       N registrations, while another thread forks all the time, in both ways
- *   replace N    N registrations at most, while another thread puts the device in the place of the adapter's device file: until one has failed
+ *   replace N    N registrations at most, while another thread puts the device in the place of the adapter's device
+ *                file: until one has failed
  *   namespaces   as once, in a child that has a user, pid and mount namespace of its own
  *   undumpable   as once, when no other process of its user may trace it any more
  *   nobody       as once, when it has given up root's ids
@@ -45,7 +50,12 @@
 #include "attacks/slow.h"
 #include "uv.h"
 
-enum { PAGE = 4096, MAX_THREADS = 64, NOBODY = 65534, REMOTE = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE };
+enum {
+	PAGE = 4096,
+	MAX_THREADS = 64,
+	NOBODY = 65534,
+	REMOTE = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE
+};
 
 static int device;
 static uint32_t pd;
@@ -70,8 +80,8 @@ static void open_device(void)
 }
 
 /*
- * Registers a page, and ends that. EINTR: a signal whose handler has no SA_RESTART came before the engine had the call, which was not
- * executed (docs/abi-differences.md).
+ * Registers a page, and ends that. EINTR: a signal whose handler has no SA_RESTART came before the engine had the call,
+ * which was not executed (docs/abi-differences.md).
  */
 static void register_page(void *page)
 {
@@ -196,7 +206,11 @@ static __attribute__((noreturn)) void register_file(const char *pages)
 
 	signal(SIGUSR1, on_usr1);
 	ret = uv_reg_mr(device, front, pd, pages, 2 * PAGE, REMOTE, &mr);
-	printf("registered, %s, signals %d\n", ret ? strerror(-ret) : pages[0] == 'x' ? "as the file" : "other bytes", (int)usr1);
+	printf("registered, %s, signals %d\n",
+	       ret		 ? strerror(-ret)
+	       : pages[0] == 'x' ? "as the file"
+				 : "other bytes",
+	       (int)usr1);
 	exit(0);
 }
 
@@ -337,8 +351,8 @@ static int signals(unsigned long times)
 	setitimer(ITIMER_REAL, &never, NULL);
 	atomic_store(&stop, true);
 	pthread_join(sender, NULL);
-	printf("registered %u, alarms %s, sent %d %d, seen %d %d%s\n", atomic_load(&registered), alarms > 50 ? "many" : "few",
-	       sent[0], sent[1], seen[0], seen[1], disorder ? " in disorder" : "");
+	printf("registered %u, alarms %s, sent %d %d, seen %d %d%s\n", atomic_load(&registered),
+	       alarms > 50 ? "many" : "few", sent[0], sent[1], seen[0], seen[1], disorder ? " in disorder" : "");
 	return sent[0] == seen[0] && sent[1] == seen[1] && alarms > 50 && !disorder ? 0 : 1;
 }
 
@@ -422,8 +436,8 @@ static int fork_meanwhile(unsigned long times)
 }
 
 /*
- * In the place of the lowest free number, which the adapter's device file gets. Only duplicates of numbers that the filter watches wait
- * for the engine, and LOW is not one.
+ * In the place of the lowest free number, which the adapter's device file gets. Only duplicates of numbers that the
+ * filter watches wait for the engine, and LOW is not one.
  */
 static void *replace_all_the_time(void *arg)
 {
