@@ -20,8 +20,6 @@
  *   other        the same, but the first thread executes the shell
  *   exit N       the first thread registers until another one ends the process with status N
  *   fork N       N registrations, while another thread forks all the time, in both ways
- *   replace N    N registrations at most, while another thread puts the device in the place of the adapter's device
- *                file: until one has failed
  *   namespaces   as once, in a child that has a user, pid and mount namespace of its own
  *   undumpable   as once, when no other process of its user may trace it any more
  *   nobody       as once, when it has given up root's ids
@@ -405,7 +403,7 @@ static void *exit_later(void *arg)
 	return NULL;
 }
 
-/* ---- fork and dup ------------------------------------------------------------------------------------------------ */
+/* ---- fork -------------------------------------------------------------------------------------------------------- */
 
 static void *fork_all_the_time(void *arg)
 {
@@ -432,47 +430,6 @@ static int fork_meanwhile(unsigned long times)
 	atomic_store(&stop, true);
 	pthread_join(thread, NULL);
 	printf("registered %u\n", atomic_load(&registered));
-	return 0;
-}
-
-/*
- * In the place of the lowest free number, which the adapter's device file gets. Only duplicates of numbers that the
- * filter watches wait for the engine, and LOW is not one.
- */
-static void *replace_all_the_time(void *arg)
-{
-	enum { LOW = 40 };
-	const int from = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	MUST(from > 0 && dup2(device, LOW) == LOW);
-	while (!atomic_load(&stop)) {
-		close(from);
-		for (volatile int i = 0; i < 20000; i++)
-			;
-		dup2(LOW, from);
-	}
-	return arg;
-}
-
-/* A registration may fail here. */
-static int replace_meanwhile(unsigned long times)
-{
-	pthread_t thread = start_thread(replace_all_the_time, NULL);
-	void *page = new_page();
-	unsigned int failed = 0;
-	struct uv_mr mr;
-
-	while (times-- && !failed) {
-		int ret = uv_reg_mr(device, front, pd, page, PAGE, REMOTE, &mr);
-
-		failed += !!ret;
-		if (!ret)
-			uv_dereg_mr(device, front, mr.handle);
-	}
-	atomic_store(&stop, true);
-	pthread_join(thread, NULL);
-	register_times(3);
-	printf("failed %u\n", failed);
 	return 0;
 }
 
@@ -527,8 +484,6 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "fork"))
 		return fork_meanwhile(number);
-	if (!strcmp(mode, "replace"))
-		return replace_meanwhile(number);
 	if (!strcmp(mode, "namespaces"))
 		return in_namespaces();
 	if (!strcmp(mode, "undumpable"))

@@ -192,11 +192,6 @@ def test_sixteen_threads_register_at_once():
     assert process.returncode == 0 and count(text) >= 16 and REFUSED not in text, text
 
 
-def test_descriptor_that_another_thread_replaces_does_no_harm():
-    text = run_loans("replace", 2000)
-    assert int(re.search(r"^failed (\d+)$", text, re.M)[1]), f"it was never tried: {text}"
-
-
 # ---- tracers ---------------------------------------------------------------------------------------------------------
 
 
