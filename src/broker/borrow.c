@@ -15,6 +15,14 @@
 #define OPTIONS PTRACE_O_TRACESYSGOOD
 
 /*
+ * The calling thread waits for all that it traces, which is this thread alone, and not for a number: if another thread of the
+ * client executes a program while its first thread is borrowed, the program takes that thread's number over. The kernel then
+ * wakes only those that wait for any number, and the wait fails with ECHILD. __WNOTHREAD: the program may be the child of
+ * another thread of ours. Without __WALL, as children without an exit signal are way.c's.
+ */
+enum { BORROW_WAIT = __WNOTHREAD };
+
+/*
  * Waits until the thread stops. *stop: the signal, and above bit 7 the ptrace event. Returns false if the thread is
  * dead or dying. This function does not reap it, uvd_borrow_release() does: its parent learns of the death only then,
  * and the caller can free what it has of the client before.
@@ -25,13 +33,13 @@ static bool wait_stop(pid_t tid, int *stop)
 	int err;
 
 	do {
-		err = waitid(P_PID, tid, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL);
+		err = waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | BORROW_WAIT);
 	} while (err && errno == EINTR);
 	if (err || (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED))
 		return false;
 	info.si_pid = 0; /* stays 0 if the thread was killed meanwhile */
 	*stop = info.si_status;
-	return !waitid(P_PID, tid, &info, WSTOPPED | WNOHANG | __WALL) && info.si_pid;
+	return !waitid(P_PID, tid, &info, WSTOPPED | WNOHANG | BORROW_WAIT) && info.si_pid;
 }
 
 static void borrow_reap(pid_t tid)
@@ -40,7 +48,7 @@ static void borrow_reap(pid_t tid)
 	pid_t r;
 
 	do {
-		r = waitpid(tid, &status, __WALL);
+		r = waitpid(-1, &status, BORROW_WAIT);
 	} while ((r < 0 && errno == EINTR) || (r == tid && WIFSTOPPED(status)));
 }
 

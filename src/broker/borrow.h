@@ -8,7 +8,8 @@
  * what was ordered, and cancelled there if it differs.
  *
  * Only the thread of ours that called uvd_borrow_seize() may call the functions, except uvd_borrow_dying() and
- * uvd_borrow_kill(). The order is: seize, answer the system call that the client waits in, stop, call as often as
+ * uvd_borrow_kill(). That thread traces nothing else, and has no children with an exit signal: it waits for all that it
+ * traces. The order is: seize, answer the system call that the client waits in, stop, call as often as
  * needed, release, close. Each of them can wait for as long as the client likes; uvd_borrow_kill() ends such a wait.
  */
 #ifndef UVD_BORROW_H

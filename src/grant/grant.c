@@ -179,6 +179,9 @@ static void *grant_thread(void *arg)
 
 	if (!late && !err)
 		err = grant_pass(job, &l);
+	/* A thread that has been killed is not one that cannot be borrowed: no line says so, and no data is copied. */
+	if (!late && err && !uvd_caller_waits(&job->call->caller))
+		err = -ESRCH;
 	if (late) {
 		/* The watchdog has answered and ended the call: see end_instead(). */
 	} else if (err) {

@@ -114,6 +114,16 @@ def test_clients_killed_while_they_register_leave_nothing(daemon, own):
     kill_clients_that_register(daemon, own, 200 if LONG else 8)
 
 
+def test_loan_ends_with_an_exec_of_another_thread(daemon):
+    command = [cuse.BUILD / "tests" / "verbs" / "loans", "first"]
+    env = dict(os.environ, UVERBS_NODE=daemon.nodes[0])
+    for _ in range(20 if LONG else 4):
+        with subprocess.Popen(command, stdin=subprocess.PIPE, env=env, **verbs.TEXT, **verbs.USER) as process:
+            assert [process.stdout.readline() for _ in range(2)] == ["begun\n", "executed\n"]
+            daemon.wait_idle()
+            process.communicate(timeout=verbs.STUCK)
+
+
 def is_adapter(fd):
     return os.stat(fd).st_rdev == os.stat("/dev/infiniband/uverbs0").st_rdev
 
