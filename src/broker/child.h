@@ -12,8 +12,8 @@ struct uvd_ways;
 
 /*
  * Each serves the socket until the engine process closes it or breaks the protocol; uvd_loan_serve() ends after one
- * loan. registers: its place in struct uvd_nodes. The caller of uvd_questions_serve() has taken UVD_ROLE_QUESTIONS; uvd_loan_serve() drops the capabilities
- * that its loan does not need.
+ * loan. registers: its place in struct uvd_nodes. The caller of uvd_questions_serve() has taken UVD_ROLE_QUESTIONS;
+ * uvd_loan_serve() drops the capabilities that its loan does not need.
  */
 void uvd_questions_serve(int sock, const struct uvd_nodes *nodes);
 void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *ways, _Atomic uint32_t *registers);

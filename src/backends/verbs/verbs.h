@@ -498,8 +498,8 @@ int hca_create_cq(struct uvd_cq *cq, struct uvd_udata *udata);
 int hca_destroy_cq(struct uvd_cq *cq);
 int hca_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc);
 /*
- * Moves what the adapter's CQ has to the backlog, from which the next poll takes it. Some providers drop the completions of a QP that leaves, and with them receives of an SRQ, which would stay
- * charged. Caller holds the context's lock.
+ * Moves what the adapter's CQ has to the backlog, from which the next poll takes it. Some providers drop the completions
+ * of a QP that leaves, and with them receives of an SRQ, which would stay charged. Caller holds the context's lock.
  */
 void hca_cq_drain(struct hca_context *context, struct hca_cq *cq);
 /* The QP has left: drops what the backlog has of its own queues. Caller holds the context's lock. */
