@@ -19,7 +19,8 @@ static struct uvd_accounts *accounts;
 static struct uvd_grants *grants;
 static unsigned int threads;
 static bool starts; /* threads seem to start, but do nothing */
-static bool watches; /* the watchdog starts indeed */
+static bool watches; /* the watchdog starts indeed, and sees a borrowed thread whose call was answered */
+static struct uvd_loan loan;
 
 static void *do_nothing(void *arg)
 {
@@ -36,6 +37,11 @@ int __wrap_uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *a
 		return -EAGAIN;
 	if (thread && watches)
 		return __real_uvd_thread_start(thread, stack, fn, arg);
+	if (watches) {
+		/* The caller holds the lock of the grants. */
+		((struct uvd_grant_job *)arg)->answered = true;
+		((struct uvd_grant_job *)arg)->loan = &loan;
+	}
 	/* The grants join the one thread that they keep, their watchdog. */
 	return thread ? -pthread_create(thread, NULL, do_nothing, NULL) : 0;
 }
@@ -179,17 +185,13 @@ START_TEST(test_watchdog_does_not_look_at_a_registration_that_may_be_gone)
 {
 	struct uvd_registration *registration =
 		mmap(NULL, sizeof(*registration), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct uvd_loan loan = {};
 
 	ck_assert_ptr_ne(registration, MAP_FAILED);
 	first.call.grant.registration = registration;
 	starts = watches = true;
 	ck_assert(uvd_grants_start(grants, &first.job));
-	first.job.answered = true;
 	munmap(registration, sizeof(*registration));
-	first.job.loan = &loan;
 	usleep(100000);
-	first.job.loan = NULL;
 	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
 }
 END_TEST
