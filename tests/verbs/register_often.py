@@ -10,6 +10,8 @@ from pyverbs.mr import MR
 from pyverbs.pd import PD
 
 with Context(name=sys.argv[1]) as context, PD(context) as pd:
-    print("begun", flush=True)
+    # One write: print() can make two, between which another program writes to the same pipe.
+    sys.stdout.write("begun\n")
+    sys.stdout.flush()
     while not select.select([sys.stdin], [], [], 0)[0]:
         MR(pd, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE).close()
