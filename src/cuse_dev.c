@@ -352,20 +352,30 @@ refused:
 	return false;
 }
 
+/* A call that waits for its turn cannot end early, so one whose client has a signal waits a second at most. */
+static bool turn_may_come(struct worker *w, uint64_t begun)
+{
+	const uint64_t waited = uvd_now_ns() - begun;
+	const bool has_signal = atomic_load(&w->interrupted) == atomic_load(&w->unique);
+
+	return waited < (has_signal ? UINT64_C(1000000000) : UVD_GRANT_TURN_NS) &&
+	       uvd_grants_can_wait(w->cuse->config.grants);
+}
+
 /*
- * A user's ranks may register all at once, more than his share of loans: a registration waits for its turn, a second at most.
- * Event files do not: their clients work without.
+ * A user's ranks may register all at once, more than his share of loans: a registration waits for its turn. Event files do
+ * not: their clients work without.
  */
 static bool start_grant_in_time(struct worker *w, struct cuse_file *f, fuse_req_t req, size_t written)
 {
 	struct uvd_grants *g = w->cuse->config.grants;
-	const uint64_t end = uvd_now_ns() + UVD_GRANT_TURN_NS;
+	const uint64_t begun = uvd_now_ns();
 	struct uvd_grant_turn turn = {};
 
 	if (!w->call->call.grant.registration)
 		return start_grant(w, f, req, written, NULL);
 	while (!start_grant(w, f, req, written, &turn)) {
-		if (uvd_now_ns() > end || !uvd_grants_can_wait(g)) {
+		if (!turn_may_come(w, begun)) {
 			uvd_grants_turn_end(g, &turn);
 			return false;
 		}

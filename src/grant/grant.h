@@ -21,7 +21,8 @@ struct uvd_link;
 struct uvd_loan;
 struct uvd_log;
 
-enum { UVD_GRANT_TURN_NS = 1000000000 }; /* a registration waits no longer for its turn */
+/* A registration waits no longer for its turn: as long as a loan of little memory may last. */
+#define UVD_GRANT_TURN_NS UINT64_C(10000000000)
 
 /* The place of a registration among those of its user that wait for a loan. All zero: it does not wait. */
 struct uvd_grant_turn {

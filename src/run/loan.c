@@ -132,8 +132,8 @@ static void loan_refuse(struct run_loan *l, int err)
 }
 
 /*
- * struct uvd_work.run: as many threads are borrowed as may be at once. Waits for a turn, a second at most, as the ranks of
- * a program may register all at the same time. Another thread serves the tree meanwhile.
+ * struct uvd_work.run: as many threads are borrowed as may be at once. Waits for a turn, as the ranks of a program may
+ * register all at the same time. Another thread serves the tree meanwhile.
  */
 static void loan_wait_for_turn(void *arg, struct uvd_worker *worker)
 {

@@ -9,6 +9,7 @@
  *   page         a child registers a page of a file that a FUSE file system of ours serves; says "asks". A letter on
  *                stdin says what happens before the page comes:
  *                  a  nothing
+ *                  w  we register, and the page comes 2.5 seconds later
  *                  k  we kill the child, register, and wait for another letter
  *                  u  we send the child a signal
  *                  t  we try to trace the child, which must fail
@@ -235,6 +236,16 @@ static void disturb(pid_t child, char how)
 	char c;
 
 	MUST(is_traced(child));
+	if (how == 'w') {
+		if (!fork()) {
+			nap(2500);
+			slow_open_gate(&slow);
+			_exit(0);
+		}
+		open_device();
+		register_and_say();
+		return;
+	}
 	if (how == 'k') {
 		kill(child, SIGKILL);
 		open_device();

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Quotas and allow-lists before an adapter: with the default --memory no client gets at the adapter itself, which knows no rule."""
+import os
 import subprocess
 import sys
 import time
@@ -40,6 +41,18 @@ def test_rule_is_enforced_and_logged_before_the_adapter(own, tmp_path):
     try:
         assert "errno 11" in register("local"), "not EAGAIN"
         assert "is refused by the quota `user:65534:mrs:0`" in d.log.read_text()
+    finally:
+        assert d.stop() == 0, d.log.read_text()
+    assert verbs.resources() == own
+
+
+def test_registration_waits_for_its_turn_while_the_only_loan_waits_for_memory(own, tmp_path):
+    os.chmod("/dev/fuse", 0o666)
+    d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, "--limit-loans", "1")
+    try:
+        done = subprocess.run([cuse.BUILD / "tests" / "verbs" / "loans", "page"], input="w", timeout=verbs.STUCK, check=True,
+                              env=dict(os.environ, UVERBS_NODE=d.nodes[0]), **verbs.TEXT, **verbs.USER)
+        assert all(line in done.stdout for line in ("remote 0\n", "local 0\n", "registered, as the file")), done.stdout
     finally:
         assert d.stop() == 0, d.log.read_text()
     assert verbs.resources() == own

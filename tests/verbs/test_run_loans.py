@@ -102,9 +102,9 @@ def fixture_fuse_for_everybody():
     os.chmod("/dev/fuse", 0o666)
 
 
-def page(letter):
+def page(letter, **options):
     """Returns what is said when the page of a file has come, and the letter has disturbed the loan that waited for it."""
-    with loans("page", says="asks") as process:
+    with loans("page", says="asks", **options) as process:
         process.stdin.write(letter)
         process.stdin.flush()
         text = hear(process, "registered beside") if letter == "k" else ""
@@ -117,6 +117,12 @@ def page(letter):
 
 def test_memory_that_answers_late_is_registered(fuse):
     assert "registered, as the file, signals 0\nended by signal 0" in page("a")
+
+
+def test_registration_waits_for_its_turn_while_the_only_loan_waits_for_memory(fuse):
+    text = page("w", options=["--limit-loans", "1"])
+    borrows(text)
+    assert "registered, as the file, signals 0\n" in text and "ended by signal 0\n" in text, text
 
 
 def test_client_whose_memory_never_answers_can_be_killed_and_holds_nobody_up(fuse):
