@@ -90,7 +90,14 @@ static unsigned long long borrow_status_number(pid_t tid, const char *name, int 
 
 bool uvd_borrow_dying(pid_t tid)
 {
-	return borrow_status_number(tid, "SigPnd:", 16, 0) >> (SIGKILL - 1) & 1;
+	enum { BASE = 36, DEAD = 33 /* X */, ZOMBIE = 35 /* Z */ }; /* the state is a letter */
+	unsigned long long state;
+
+	if (borrow_status_number(tid, "SigPnd:", 16, 0) >> (SIGKILL - 1) & 1)
+		return true;
+	/* It has taken the signal. */
+	state = borrow_status_number(tid, "State:", BASE, 0);
+	return state == ZOMBIE || state == DEAD;
 }
 
 unsigned int uvd_borrow_num_filters(pid_t tid)

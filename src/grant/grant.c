@@ -115,6 +115,9 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 	int64_t fd = registration ? uvd_loan_register(l, &g->ways, registration)
 				  : uvd_loan_take(l, &g->ways, call->grant.file);
 
+	/* A thread that is killed in a call has the result that was there at its entry. */
+	if (registration && fd < 0 && !registration->executed && uvd_loan_dying(g->link, l->b.tid))
+		fd = -ESRCH;
 	/* From here on only descriptors reach the client's memory: its thread id may become another thread's. */
 	call->caller.mem = l->b.mapsfd < 0 ? &grant_no_memory : &uvd_mem_held;
 	call->caller.memfd = l->b.memfd;
@@ -154,6 +157,12 @@ static int grant_pass(struct uvd_grant_job *job, struct uvd_loan *l)
 	return l->number < 0 ? (int)l->number : 0;
 }
 
+/* In this order: a thread that was killed stops waiting before it takes the signal that it dies of. */
+bool uvd_grants_is_killed(struct uvd_grants *g, struct uvd_caller *c)
+{
+	return uvd_loan_dying(g->link, c->tid) || !uvd_caller_waits(c);
+}
+
 static void *grant_thread(void *arg)
 {
 	struct uvd_grant_job *job = arg;
@@ -180,7 +189,7 @@ static void *grant_thread(void *arg)
 	if (!late && !err)
 		err = grant_pass(job, &l);
 	/* A thread that has been killed is not one that cannot be borrowed: no line says so, and no data is copied. */
-	if (!late && err && !uvd_caller_waits(&job->call->caller))
+	if (!late && err && uvd_grants_is_killed(g, &job->call->caller))
 		err = -ESRCH;
 	if (late) {
 		/* The watchdog has answered and ended the call: see end_instead(). */

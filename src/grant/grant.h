@@ -72,6 +72,8 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job);
 /* Waits until a grant has ended, 5 ms at most: then try again. */
 void uvd_grants_wait(struct uvd_grants *g);
 void uvd_grants_turn_end(struct uvd_grants *g, struct uvd_grant_turn *turn);
+/* Has the caller's thread been killed, or does it wait no more? */
+bool uvd_grants_is_killed(struct uvd_grants *g, struct uvd_caller *c);
 /* Can a grant that was refused start later? No: clients' threads are not borrowed at all, or no more. */
 bool uvd_grants_can_wait(struct uvd_grants *g);
 /* Ends a call whose client no longer waits. Does not touch the client: its thread id may be another thread's by now. */

@@ -124,7 +124,9 @@ static _Atomic uint64_t *loan_place(struct uvd_run_tree *tree)
 /* The call is answered without a loan. */
 static void loan_refuse(struct run_loan *l, int err)
 {
-	const long result = uvd_call_granted(&l->call, err);
+	/* The end of a tree refuses loans: a thread that has been killed is not one that cannot be borrowed. */
+	const long result = uvd_call_granted(
+		&l->call, uvd_grants_is_killed(l->tree->engine->grants, &l->call.caller) ? -ESRCH : err);
 
 	loan_ended(&l->job);
 	loan_reply(&l->job, result);
