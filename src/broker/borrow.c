@@ -92,24 +92,12 @@ bool uvd_borrow_dying(pid_t tid)
 {
 	enum { BASE = 36, DEAD = 33 /* X */, ZOMBIE = 35 /* Z */ }; /* the state is a letter */
 	unsigned long long state;
-	char path[64];
 
 	if (borrow_status_number(tid, "SigPnd:", 16, 0) >> (SIGKILL - 1) & 1)
 		return true;
 	/* It has taken the signal. */
 	state = borrow_status_number(tid, "State:", BASE, 0);
-	if (state)
-		return state == ZOMBIE || state == DEAD;
-	/* Without a state the thread is gone, or we lack a descriptor. */
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	return access(path, F_OK) && errno == ENOENT;
-}
-
-bool uvd_borrow_is_stopped(const struct uvd_borrow *b)
-{
-	sigset_t mask;
-
-	return !ptrace(PTRACE_GETSIGMASK, b->tid, sizeof(b->mask), &mask);
+	return state == ZOMBIE || state == DEAD;
 }
 
 unsigned int uvd_borrow_num_filters(pid_t tid)

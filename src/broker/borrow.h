@@ -55,8 +55,6 @@ int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid);
 unsigned int uvd_borrow_num_filters(pid_t tid);
 /* Has the thread a seccomp filter that b->filters does not count? */
 bool uvd_borrow_is_filtered(const struct uvd_borrow *b);
-/* Is the thread still in the stop that uvd_borrow_stop() has brought it to? No: it was killed. */
-bool uvd_borrow_is_stopped(const struct uvd_borrow *b);
 /* Is the thread being killed, by a signal or by an exec in another thread? Any thread of ours may call this. */
 bool uvd_borrow_dying(pid_t tid);
 /*

@@ -116,8 +116,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 				  : uvd_loan_take(l, &g->ways, call->grant.file);
 
 	/* A thread that is killed in a call has the result that was there at its entry. */
-	if (registration && fd < 0 && !registration->executed &&
-	    (g->link ? uvd_loan_dying(g->link, l->b.tid) : !uvd_borrow_is_stopped(&l->b)))
+	if (registration && fd < 0 && !registration->executed && uvd_loan_dying(g->link, l->b.tid))
 		fd = -ESRCH;
 	/* From here on only descriptors reach the client's memory: its thread id may become another thread's. */
 	call->caller.mem = l->b.mapsfd < 0 ? &grant_no_memory : &uvd_mem_held;
