@@ -38,7 +38,10 @@ UVD_API struct uvd_ibdev *uvd_req_ibdev(const struct uvd_req *req);
  * the file has none yet. For a step that needs one see uvd_step_context().
  */
 UVD_API struct uvd_context *uvd_req_ucontext(const struct uvd_req *req);
-/* Returns the engine's log; NULL: there is none. A message that a client can cause must use uvd_log_limited(), or uvd_log_of_user(). */
+/*
+ * Returns the engine's log; NULL: there is none. A message that a client can cause must use uvd_log_limited(), or
+ * uvd_log_of_user().
+ */
 UVD_API struct uvd_log *uvd_req_log(const struct uvd_req *req);
 
 enum { UVD_REQ_ARGS = 512 /* bytes for a verb's decoded arguments */ };

@@ -23,7 +23,7 @@
 #define MOST_OF_ALL 150
 #define MOST_COUNTS 256 /* kinds and users in one interval, with a line each; no other leaves it before the next */
 
-/* What one user has logged, or of one kind, in this interval. */
+/* The log counts the lines of each user, and those of each kind and user, in this interval. */
 struct log_count {
 	uint64_t hash;
 	unsigned int printed, left_out;

@@ -376,7 +376,7 @@ int main(void)
 	tcase_add_test(t, test_removal_ends_although_destructions_do_not);
 	tcase_add_test(t, test_slow_destruction_delays_no_other_client_and_leaves_nothing);
 	tcase_add_test(t, test_errno_of_a_destruction_in_a_thread_is_the_clients);
-	/* What the adapter keeps is leaked. */
+	/* The backend leaks the objects that the adapter keeps. */
 	tcase_add_checked_fixture(leaks, setup_to_leak, teardown);
 	tcase_set_timeout(leaks, 60);
 	tcase_add_test(leaks, test_event_of_an_object_that_the_adapter_keeps_hurts_nobody_while_its_file_is_closed);
