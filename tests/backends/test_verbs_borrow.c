@@ -177,7 +177,7 @@ START_TEST(test_threads_are_borrowed_for_drivers_whose_registration_is_known)
 }
 END_TEST
 
-/* What --memory=auto finds. */
+/* The backend says why it would not borrow threads for an adapter of this driver. */
 static const char *obstacle(int driver)
 {
 	adapter.driver = driver;
