@@ -153,7 +153,10 @@ static int run_path_read(struct uvd_caller *c, uint64_t addr, char *path)
 	return -ENAMETOOLONG;
 }
 
-/* Removes "//", "." and ".." from an absolute path, in place, as if no part of it were a symbolic link. */
+/*
+ * Removes "//", "." and ".." from a path that begins with "/", in place, as if no part of it were a symbolic link. The
+ * result is never longer: each part keeps the "/" before it.
+ */
 static void path_normalise(char *path)
 {
 	char *out = path, *p = path;
@@ -179,7 +182,8 @@ static void path_normalise(char *path)
 
 /*
  * Stores the path of the folder where a relative path begins. If it is in the run's folder, the path is that of the
- * system's folder for which it stands. Returns 0 or a negative errno.
+ * system's folder for which it stands. Returns 0 or a negative errno: -ENOTDIR for pipes, sockets and others whose
+ * links are no paths ("pipe:[71]"), as path_normalise() needs a path that begins with "/".
  */
 static int base_dir(struct uvd_caller *c, const char *root, int fd, char *base)
 {
@@ -195,6 +199,8 @@ static int base_dir(struct uvd_caller *c, const char *root, int fd, char *base)
 	if (n < 0)
 		return -errno;
 	base[n] = 0;
+	if (base[0] != '/')
+		return -ENOTDIR;
 	if (*root && !strncmp(base, root, len) && base[len] == '/')
 		memmove(base, base + len, n - len + 1);
 	return 0;

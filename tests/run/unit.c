@@ -87,17 +87,22 @@ START_TEST(filter_is_made)
 }
 END_TEST
 
-static void resolve_as(const char *path, uint64_t how, struct uvd_run_target *t)
+static void resolve_at(int fd, const char *path, uint64_t how, struct uvd_run_target *t)
 {
 	char *page = aligned_alloc(4096, 8192);
 	struct uvd_caller c = { .mem = &uvd_mem_self, .tid = getpid() };
-	struct uvd_run_args args = { .op = UVD_RUN_OPEN, .fd = -100, .resolve = how };
+	struct uvd_run_args args = { .op = UVD_RUN_OPEN, .fd = fd, .resolve = how };
 
 	memset(page, 0, 8192);
 	strcpy(page, path);
 	args.path = (uintptr_t)page;
 	uvd_run_resolve(&c, "", &args, t);
 	free(page);
+}
+
+static void resolve_as(const char *path, uint64_t how, struct uvd_run_target *t)
+{
+	resolve_at(-100 /* AT_FDCWD */, path, how, t);
 }
 
 static void resolve(const char *path, struct uvd_run_target *t)
@@ -169,6 +174,28 @@ START_TEST(path_that_leaves_its_folder_or_file_system_is_elsewhere)
 		ck_assert(!chdir(cases[i].cwd));
 		resolve_as(cases[i].path, cases[i].resolve, &t);
 		ck_assert_msg(t.place == cases[i].place, "%zu: %s: %d", i, cases[i].path, t.place);
+	}
+}
+END_TEST
+
+/* Such a link is no path, and it was taken for one: the text then grew beyond its buffer. */
+START_TEST(path_that_begins_at_a_pipe_or_socket_is_elsewhere)
+{
+	static const char *const paths[] = { "infiniband", "uverbs0", "x/uverbs0", "../dev/infiniband/uverbs0" };
+	struct uvd_run_target t;
+	int fds[3];
+
+	ck_assert(!pipe(fds));
+	fds[2] = socket(AF_UNIX, SOCK_STREAM, 0);
+	ck_assert_int_ge(fds[2], 0);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
+		for (size_t j = 0; j < sizeof(paths) / sizeof(*paths); j++) {
+			resolve_at(fds[i], paths[j], 0, &t);
+			ck_assert_int_eq(t.place, UVD_RUN_ELSEWHERE);
+			resolve_at(fds[i], paths[j], RESOLVE_IN_ROOT, &t);
+			ck_assert_int_eq(t.place, UVD_RUN_ELSEWHERE);
+		}
+		close(fds[i]);
 	}
 }
 END_TEST
@@ -378,6 +405,7 @@ int main(void)
 	tcase_add_test(t, filter_is_made);
 	tcase_add_test(t, paths_are_sorted);
 	tcase_add_test(t, path_that_leaves_its_folder_or_file_system_is_elsewhere);
+	tcase_add_test(t, path_that_begins_at_a_pipe_or_socket_is_elsewhere);
 	tcase_add_test(t, files_are_known_by_inode_and_mount);
 	tcase_add_test(t, nodes_of_capabilities_are_known_by_inode_and_mount);
 	tcase_add_loop_test(t, message_with_more_fds_than_any_has_is_refused, 0, 4);
