@@ -9,7 +9,7 @@
 #include "run/launch.h"
 #include "util/util.h"
 
-enum { LEAST_FILES = 64 };
+enum { LEAST_FILES = 64, LEAST_SIZE = 64 << 20 };
 
 /* The engine looks its callers up in /proc, by the ids that the kernel gives it. */
 static bool has_proc(void)
@@ -53,7 +53,19 @@ static bool enough_files(void)
 	return false;
 }
 
+/* Each open of the device is a file, as large as all that the client may map of it. */
+static bool large_files(void)
+{
+	struct rlimit fsize;
+
+	if (getrlimit(RLIMIT_FSIZE, &fsize) || fsize.rlim_max >= LEAST_SIZE)
+		return true;
+	fprintf(stderr, "uverbsctl run: the hard limit of file sizes is %llu bytes, and %d are needed (ulimit -Hf)\n",
+		(unsigned long long)fsize.rlim_max, LEAST_SIZE);
+	return false;
+}
+
 bool uvd_run_check_system(void)
 {
-	return has_proc() && has_null() && enough_files();
+	return has_proc() && has_null() && enough_files() && large_files();
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -525,17 +524,6 @@ static void host_loop(struct host *h, int sigchld)
 	}
 }
 
-/* Each open of the device costs us several fds, and each client thread that uses it one or two. */
-static void more_files(void)
-{
-	struct rlimit r;
-
-	if (!getrlimit(RLIMIT_NOFILE, &r)) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
-}
-
 void uvd_run_engine_main(struct uvd_run_launch *l)
 {
 	struct host h = { .l = l, .program = fork() };
@@ -547,7 +535,6 @@ void uvd_run_engine_main(struct uvd_run_launch *l)
 		uvd_run_program_main(l);
 	}
 	close(l->program_end);
-	more_files();
 	sigchld = uvd_run_background((int[]){ l->link, l->up, l->join_sock, l->join_lock }, 4);
 	if (h.program < 0 || sigchld < 0)
 		_exit(UVD_RUN_FAILED);

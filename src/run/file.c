@@ -18,6 +18,7 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,11 +29,22 @@
 /* 1 TiB: the file is sparse, and so large that no offset need be reused. */
 static const off_t FILE_SIZE = (off_t)1 << 40;
 
+/* Returns the size of new files: less than FILE_SIZE only if RLIMIT_FSIZE allows no more (check.c). */
+static off_t run_files_size(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_FSIZE, &r) || r.rlim_cur >= (rlim_t)FILE_SIZE)
+		return FILE_SIZE;
+	return (off_t)r.rlim_cur & ~(off_t)4095;
+}
+
 int uvd_run_files_init(struct uvd_run_files *files)
 {
 	memset(files, 0, sizeof(*files));
 	pthread_mutex_init(&files->lock, NULL);
 	uvd_cond_init(&files->settled);
+	files->size = run_files_size();
 	files->look = -1;
 	files->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (files->inotify < 0)
@@ -137,7 +149,7 @@ static int share_get(void *owner, size_t length, uint8_t **memory, uint64_t *off
 	struct uvd_run_file *f = owner;
 	uint64_t at = atomic_fetch_add(&f->next_offset, length);
 
-	if (at > (uint64_t)FILE_SIZE - length)
+	if (length > (uint64_t)f->size || at > (uint64_t)f->size - length)
 		return -ENOMEM;
 	*memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, f->memfd, (off_t)at);
 	if (*memory == MAP_FAILED)
@@ -167,7 +179,7 @@ static int make_memfd(struct uvd_run_file *f)
 	f->memfd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (f->memfd < 0)
 		return -errno;
-	if (ftruncate(f->memfd, FILE_SIZE) || fchmod(f->memfd, 0666) ||
+	if (ftruncate(f->memfd, f->size) || fchmod(f->memfd, 0666) ||
 	    fcntl(f->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
 	return uvd_run_own_inode(f->memfd, &f->inode);
@@ -238,6 +250,7 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	f->memfd = f->watch = -1;
 	f->opener = (struct uvd_opener){ .mmfd = -1, .pidfd = -1 };
 	f->number = dev->config.number;
+	f->size = files->size;
 	f->mode = flags & O_ACCMODE;
 	atomic_init(&f->refs, 1);
 	atomic_init(&f->next_offset, 4096);
@@ -415,7 +428,7 @@ void uvd_run_files_zap(struct uvd_run_files *files, const struct uvd_device *dev
 	for (int i = 0; i < UVD_RUN_FILE_HASH; i++)
 		for (struct uvd_run_file *f = files->hash[i]; f; f = f->next)
 			if (f->file->dev == dev)
-				fallocate(f->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, FILE_SIZE);
+				fallocate(f->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, f->size);
 	uvd_unlock(&files->lock);
 }
 

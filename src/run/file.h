@@ -34,6 +34,7 @@ struct uvd_run_file {
 	unsigned int number; /* of the device: uverbsN */
 	int mode; /* O_ACCMODE part of the open's flags */
 	struct uvd_account *account; /* charged for memfd; a reference, or NULL: not charged yet */
+	off_t size; /* of memfd */
 	int memfd; /* our fd, from which shared queues are mapped; the client has a second open of the file */
 	_Atomic uint64_t next_offset; /* of the next shared memory; an offset is never reused */
 	int watch; /* the inotify watch descriptor */
@@ -50,6 +51,7 @@ struct uvd_run_files {
 	struct uvd_run_file *hash[UVD_RUN_FILE_HASH];
 	struct uvd_run_file *closing; /* files of which something was closed, perhaps the last fd or mapping */
 	uint64_t serial; /* of the last file */
+	off_t size; /* of a new file */
 	int inotify; /* poll it, and call uvd_run_files_closed() when it is readable */
 	int look; /* an eventfd: poll and read it, and do the same */
 };

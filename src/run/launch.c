@@ -44,12 +44,29 @@ static void close_others(const int *keep, unsigned int num)
 }
 
 /*
- * A background process that writes a log line may get SIGTTOU from its terminal, or SIGPIPE if stderr is a closed pipe.
- * If the terminal hangs up (SIGHUP), PROGRAM decides what happens.
+ * A background process that writes a log line may get SIGTTOU from its terminal, SIGPIPE if stderr is a closed pipe, or
+ * SIGXFSZ if it is a file of PROGRAM's RLIMIT_FSIZE. If the terminal hangs up (SIGHUP), PROGRAM decides what happens.
  */
 static bool signal_is_ignored(int sig)
 {
-	return sig == SIGPIPE || sig == SIGHUP || sig == SIGTTOU;
+	return sig == SIGPIPE || sig == SIGHUP || sig == SIGTTOU || sig == SIGXFSZ || sig == SIGXCPU;
+}
+
+/*
+ * The soft limits are meant for PROGRAM. An engine needs several fds for each open of the device and one or two for each
+ * client thread, and a file as large as all that clients may map.
+ */
+static void background_raise_limits(void)
+{
+	static const int limits[] = { RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU };
+	struct rlimit r;
+
+	for (size_t i = 0; i < UVD_COUNT(limits); i++) {
+		if (getrlimit(limits[i], &r))
+			continue;
+		r.rlim_cur = r.rlim_max;
+		setrlimit(limits[i], &r);
+	}
 }
 
 static sighandler_t signal_handler(int sig)
@@ -64,6 +81,7 @@ int uvd_run_background(const int *keep, unsigned int num)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
 	sigset_t chld;
 
+	background_raise_limits();
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		return -errno;
 	close_others(keep, num);
@@ -214,25 +232,36 @@ static int wait_for_end(int up, pid_t guardian)
 	}
 }
 
-static int launch_prepare(struct uvd_run_launch *l)
+/* Makes the memfd that guardian and engine share. Returns 0 or a negative errno. */
+static int launch_share_notif(struct uvd_run_launch *l)
 {
-	struct rlimit nofile;
 	void *notif;
-	int err;
 
-	getrlimit(RLIMIT_NOFILE, &nofile);
-	uvd_run_windows(l->windows, &nofile);
-	err = uvd_run_filter_make(l->windows, &l->filter);
-	if (err)
-		return err;
-	l->notif_fd = memfd_create("uverbsd-notif", MFD_CLOEXEC);
-	if (l->notif_fd < 0 || ftruncate(l->notif_fd, sizeof(*l->notif)))
+	l->notif_fd = memfd_create(UVD_RUN_NOTIF_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (l->notif_fd < 0 || ftruncate(l->notif_fd, sizeof(*l->notif)) ||
+	    fcntl(l->notif_fd, F_ADD_SEALS, UVD_RUN_NOTIF_SEALS))
 		return -errno;
 	notif = mmap(NULL, sizeof(*l->notif), PROT_READ | PROT_WRITE, MAP_SHARED, l->notif_fd, 0);
 	if (notif == MAP_FAILED)
 		return -errno;
 	l->notif = notif;
 	return 0;
+}
+
+static int launch_prepare(struct uvd_run_launch *l)
+{
+	struct rlimit nofile, fsize, raised;
+	int err;
+
+	getrlimit(RLIMIT_NOFILE, &nofile);
+	uvd_run_windows(l->windows, &nofile);
+	/* The soft limit is meant for PROGRAM's files. Beyond it SIGXFSZ would end this process. */
+	getrlimit(RLIMIT_FSIZE, &fsize);
+	raised = (struct rlimit){ fsize.rlim_max, fsize.rlim_max };
+	setrlimit(RLIMIT_FSIZE, &raised);
+	err = uvd_run_filter_make(l->windows, &l->filter) ?: launch_share_notif(l);
+	setrlimit(RLIMIT_FSIZE, &fsize);
+	return err;
 }
 
 static int launch_start(struct uvd_run_launch *l)

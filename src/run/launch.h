@@ -7,6 +7,13 @@
 #include "run/internal.h"
 #include "run/link.h"
 
+/*
+ * The memfd of the current call. A process of the tree can open it through /proc, and a member of --join passes one of its
+ * own: the seals keep them from making it shorter, which would end the engine by SIGBUS.
+ */
+#define UVD_RUN_NOTIF_NAME "uverbsd-notif"
+#define UVD_RUN_NOTIF_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
 struct uvd_run_launch {
 	const struct uvd_run_options *options;
 	char **argv;
@@ -14,7 +21,7 @@ struct uvd_run_launch {
 	struct sock_fprog filter;
 	sigset_t mask; /* PROGRAM's signal mask */
 	int up; /* to the launcher */
-	int notif_fd; /* a memfd: the struct uvd_run_notif that guardian and engine share */
+	int notif_fd; /* a sealed memfd: the struct uvd_run_notif that guardian and engine share */
 	struct uvd_run_notif *notif;
 	int link; /* between guardian and engine: each has its end */
 	int program, program_end; /* between guardian and PROGRAM */
@@ -36,7 +43,7 @@ bool uvd_run_check_system(void);
 
 /*
  * Makes this process a background process: in a process group of its own, which the terminal's signals do not reach,
- * without files except stderr and the `num` fds of `keep` (which may contain -1), and the subreaper of its descendants.
+ * with the hard limits of open files, file sizes and processor time as its soft ones, without files except stderr and the `num` fds of `keep` (which may contain -1), and the subreaper of its descendants.
  * Call with SIGCHLD blocked. Returns a signalfd for SIGCHLD, or a negative errno.
  */
 int uvd_run_background(const int *keep, unsigned int num);
