@@ -78,7 +78,7 @@ struct soft_qp {
 
 	/*
 	 * The SRQ that receives are taken from, or NULL. An XRC target has one only while a request has r_busy: the one
-	 * that the request names. Its R_Keys must then be of that SRQ's PD.
+	 * that the request names, with a reference. Its R_Keys must then be of that SRQ's PD.
 	 */
 	struct soft_srq *r_srq;
 	struct list_head of_srq; /* among the waiters of waits_at; that SRQ's lock */

@@ -85,16 +85,22 @@ void soft_recv_fail(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_even
 
 void soft_recv_give_up(struct soft_qp *qp)
 {
+	struct soft_srq *srq = NULL;
 	struct soft_due due = { 0 };
 
 	pthread_mutex_lock(&qp->lock);
 	if (!soft_gone(qp))
 		soft_recv_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, &due);
-	if (qp->qp.qp_type == IBV_QPT_XRC_RECV)
+	if (qp->qp.qp_type == IBV_QPT_XRC_RECV) {
+		srq = qp->r_srq;
 		qp->r_srq = NULL;
+	}
 	soft_recv_release(qp, &due);
 	pthread_mutex_unlock(&qp->lock);
 	soft_due_run(&due);
+	/* Not before: the SRQ keeps the CQ. The mover has left its reference to us. */
+	if (srq)
+		soft_ref_put(&srq->ref);
 	soft_ref_put(&qp->ref);
 }
 
