@@ -61,6 +61,7 @@ struct soft_users {
 	pthread_cond_t ended; /* the last user is gone */
 	struct soft_user *first;
 	unsigned int most_active; /* limit of a user's threads that are not held up */
+	unsigned int most_threads; /* limit of all of a user's threads */
 	bool end;
 };
 

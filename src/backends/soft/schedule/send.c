@@ -4,6 +4,7 @@
  * stays the oldest until it is retried, after a kick (the peer has posted a receive, or become ready) or by the timer.
  */
 #include <stdlib.h>
+#include "account/account.h"
 #include "backends/soft/schedule/schedule.h"
 #include "backends/soft/transport/transport.h"
 #include "util/util.h"
@@ -168,7 +169,7 @@ static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *r
 	if (req->wqe->refusal)
 		return (struct soft_outcome){ .kind = SOFT_DONE, .status = req->wqe->refusal };
 	if (soft_is_local(req->wqe->opcode))
-		return soft_local_send(req);
+		return soft_local_send(m, req);
 	if (uvd_config_port_down(req->port))
 		soft_count_at_port(req->qp->dev, req->port, UVD_PORT_XMIT_DISCARDS, req->packets ?: 1);
 	if (soft_is_filtered(req->qp))
