@@ -173,6 +173,13 @@ struct post {
 	struct uvd_worker worker;
 };
 
+static atomic_int times_held_up;
+
+static void count_held_up(struct uvd_worker *worker)
+{
+	times_held_up++;
+}
+
 static void *do_work(void *arg)
 {
 	struct post *post = arg;
@@ -190,6 +197,7 @@ static pthread_t post_on_thread(struct end *from, const struct uvd_send_wr *wr)
 	pthread_t thread;
 
 	post->from = from;
+	post->worker.held_up = count_held_up;
 	ck_assert_int_eq(ops->post_send(from->qp, wr, &bad, &post->work), 0);
 	ck_assert_int_eq(pthread_create(&thread, NULL, do_work, post), 0);
 	return thread;
@@ -252,6 +260,60 @@ START_TEST(test_a_user_keeps_few_threads_of_others_however_many_files_it_opens)
 }
 END_TEST
 
+/*
+ * b's client posts a bind to a QP whose peer is stuck in b's memory: it waits for the peer. The thread of b's call is replaced
+ * meanwhile, as one that is in slow memory itself, or all calls of b's process tree would wait.
+ */
+START_TEST(test_a_bind_behind_a_peer_that_is_stuck_holds_its_thread_up)
+{
+	const struct uvd_send_wr invalidate = { .wr_id = 0x1, .opcode = IBV_WR_LOCAL_INV };
+	struct ibv_sge sge = sge_at(a, 0, 64);
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_RDMA_WRITE, &sge, 1);
+	pthread_t sender, binder;
+
+	bed_connect(&bed, IBV_QPT_RC);
+	times_held_up = 0;
+	bed.fabric->movers.held_up_ns = 1;
+	mm_slow = (uintptr_t)b->buf;
+	mm_slow_len = 1;
+	sender = post_on_thread(a, &wr);
+	wait_slowed(1);
+	binder = post_on_thread(b, &invalidate);
+	/* One of the two is the sender. */
+	while (times_held_up < 2)
+		usleep(100);
+	mm_slow_len = 0;
+	pthread_join(sender, NULL);
+	pthread_join(binder, NULL);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	expect(b->scq, 1, IBV_WC_MW_BIND_ERR);
+}
+END_TEST
+
+/* The peer is given up, so the bind ends, although the memory does not answer. */
+START_TEST(test_a_bind_behind_a_peer_that_is_given_up_ends)
+{
+	const struct uvd_send_wr invalidate = { .wr_id = 0x1, .opcode = IBV_WR_LOCAL_INV };
+	struct ibv_sge sge = sge_at(a, 0, 64);
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_RDMA_WRITE, &sge, 1);
+	pthread_t sender, binder;
+
+	bed_connect(&bed, IBV_QPT_RC);
+	bed.fabric->movers.patience_ns = UINT64_C(300) * MS * 1000;
+	mm_slow = (uintptr_t)b->buf;
+	mm_slow_len = 1;
+	sender = post_on_thread(a, &wr);
+	wait_slowed(1);
+	binder = post_on_thread(b, &invalidate);
+	ck_assert_int_ne(wait_wc(b->scq).status, IBV_WC_SUCCESS);
+	pthread_join(binder, NULL);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	ck_assert_int_eq(mm_slowed, 1);
+	mm_slow_len = 0;
+	pthread_join(sender, NULL);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("hostile");
@@ -261,5 +323,7 @@ int main(void)
 	tcase_add_test(t, test_a_user_has_no_more_threads_than_the_limit);
 	tcase_add_test(t, test_all_ids_of_a_user_namespace_share_the_threads_of_its_owner);
 	tcase_add_test(t, test_a_user_keeps_few_threads_of_others_however_many_files_it_opens);
+	tcase_add_test(t, test_a_bind_behind_a_peer_that_is_stuck_holds_its_thread_up);
+	tcase_add_test(t, test_a_bind_behind_a_peer_that_is_given_up_ends);
 	return run_suite("soft: hostile users", t);
 }

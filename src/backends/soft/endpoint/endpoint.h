@@ -278,8 +278,12 @@ void soft_send_give_up(struct soft_qp *requester, struct soft_qp *responder, enu
 struct soft_qp *soft_claim(struct soft_mover *m, struct uvd_fabric *fabric, uint32_t qpn);
 /* Ends the claim. Caller holds the responder's lock, which this releases. Runs what is due, and puts the reference. */
 void soft_unclaim(struct soft_mover *m, struct soft_due *due);
-/* Sets r_busy. Caller holds qp->lock, which is released while another claim lasts. */
-void soft_recv_claim(struct soft_qp *qp);
+/*
+ * Claims the mover's own requester: sets r_busy. Caller holds qp->lock, which is released while another claim lasts, and has a
+ * reference beside that of the mover. The other mover may be stuck in the memory of the QP's client, so this wait is
+ * registered like an access to it. Returns false, without the claim, if the QP was taken from m, is reset or in error.
+ */
+bool soft_recv_claim(struct soft_mover *m, struct soft_qp *qp);
 /* Clears r_busy, and flushes if the QP is in ERR. Caller has claimed the QP and holds its lock. */
 void soft_recv_release(struct soft_qp *qp, struct soft_due *due);
 /* The L_Keys of this QP's receives must be of this PD. */

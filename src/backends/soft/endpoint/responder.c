@@ -3,11 +3,18 @@
 #include <string.h>
 #include "backends/soft/endpoint/endpoint.h"
 
-void soft_recv_claim(struct soft_qp *qp)
+bool soft_recv_claim(struct soft_mover *m, struct soft_qp *qp)
 {
-	while (qp->r_busy)
+	/* Each claim of another mover is an access of its own: m is given up only if one of them is not. */
+	while (qp->r_busy) {
+		if (soft_mover_enter(m, SOFT_AT_REQUESTER, NULL, NULL))
+			return false;
 		pthread_cond_wait(&qp->idle, &qp->lock);
+		if (!soft_mover_leave(m))
+			return false;
+	}
 	qp->r_busy = true;
+	return true;
 }
 
 void soft_recv_release(struct soft_qp *qp, struct soft_due *due)

@@ -368,7 +368,7 @@ static void send_run(struct soft_qp *qp, struct soft_mover *m, struct soft_budge
 	qp->s_busy = true;
 	soft_stream_run_begins(qp, budget);
 	qp->s_mover = m;
-	m->requester = (struct soft_party){ .qp = qp, .state = &qp->state, .account = qp->qp.account };
+	m->requester = (struct soft_party){ .qp = qp, .state = &qp->state, .user = uvd_account_person(qp->qp.account) };
 	while (done == STEP_DONE) {
 		if (qp->s_wanted && budget->of_user_thread)
 			break;
