@@ -54,6 +54,7 @@ struct soft_qp {
 	unsigned int s_wait_nr; /* number of the wait: the timer thread ignores a timer of an earlier wait */
 	uint64_t s_wait_end; /* RNR: when the wait is over; CLOCK_MONOTONIC, ns */
 	uint64_t s_look_ns; /* RNR: the timer thread looks for a receive after this time, if before s_wait_end */
+	unsigned int s_rnr_grown; /* RNR: how often the wait has doubled */
 	bool s_lost; /* RETRY: the network has lost the oldest request */
 	int s_retry, s_rnr_retry; /* retries left for the oldest request */
 	uint32_t s_psn;

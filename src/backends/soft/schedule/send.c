@@ -17,19 +17,22 @@ static const uint32_t rnr_timer[32] = {
 
 enum {
 	FIRST_LOOK_NS = 20 * 1000,
+	MOST_RNR_NS = 128 * 1000 * 1000, /* of the waits that grow */
 	SHORT_BYTES = 4 << 10, /* so much is copied faster than its doorbell is answered */
 };
 
 /*
  * Returns how long a sender waits after an RNR NAK: at least 1 ms. The specification allows 10 us, and rnr_retry 7
  * means retry forever. So QPs of sleeping clients would keep the timer thread busy, and two thousand of them would use
- * all of its time.
+ * all of its time. grown: how often the wait has doubled. A receive that is posted kicks the sender, so the wait of a sender
+ * that retries forever doubles with each NAK.
  */
-static uint64_t rnr_wait_ns(unsigned int timer)
+static uint64_t rnr_wait_ns(unsigned int timer, unsigned int grown)
 {
-	const uint64_t ns = rnr_timer[timer % 32] * UINT64_C(10000), least = 1000000;
+	const uint64_t least = 1000000, told = rnr_timer[timer % 32] * UINT64_C(10000);
+	const uint64_t ns = told > least ? told : least, most = ns > MOST_RNR_NS ? ns : MOST_RNR_NS;
 
-	return ns > least ? ns : least;
+	return ns << grown < most ? ns << grown : most;
 }
 
 static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *wqe)
@@ -77,10 +80,15 @@ static void send_wait_for(struct soft_qp *qp, enum soft_wait wait, uint64_t ns)
  */
 static void wait_for_receive(struct soft_qp *qp, struct soft_outcome outcome, enum soft_wait before)
 {
-	uint64_t ns = rnr_wait_ns(outcome.rnr_timer);
+	uint64_t ns;
 
-	if (before != SOFT_WAIT_RNR)
+	if (before != SOFT_WAIT_RNR) {
 		qp->s_look_ns = FIRST_LOOK_NS;
+		qp->s_rnr_grown = 0;
+	} else if (qp->attr.rnr_retry == 7 && !outcome.is_mapped && qp->s_rnr_grown < 7) {
+		qp->s_rnr_grown++;
+	}
+	ns = rnr_wait_ns(outcome.rnr_timer, qp->s_rnr_grown);
 	qp->s_wait_end = uvd_now_ns() + ns;
 	send_wait_for(qp, SOFT_WAIT_RNR, outcome.is_mapped && qp->s_look_ns < ns ? qp->s_look_ns : ns);
 }
