@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The filter `limit`: each user, or one user, may have so many objects of a type, and register so many bytes. What
- * existed before the filter was added does not count. XRC domains do not count: users share them. A user is given by
- * number: the engine process of `--separate yes` may not open the files that have the names.
+ * existed before the filter was added does not count. XRC domains do not count: users share them. In a user namespace the
+ * user is the owner, or each of the ids that are mapped there would have the limit once more. A user is given by number:
+ * the engine process of `--separate yes` may not open the files that have the names.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -184,7 +185,7 @@ static int limit_take(struct limit *f, enum limit_kind kind, const void *object,
 		      uint64_t bytes)
 {
 	struct limit_object *o, **bucket = limit_bucket(f, object);
-	const uid_t uid = account ? uvd_account_uid(account) : (uid_t)-1;
+	const uid_t uid = uvd_account_person(account);
 	struct limit_user *u;
 	bool few, small;
 

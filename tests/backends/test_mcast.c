@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "backends/soft/soft.h"
 #include "tests/backends/bed.h"
 
 static struct bed bed;
@@ -212,6 +213,27 @@ START_TEST(test_datagrams_that_do_not_reach_the_group)
 }
 END_TEST
 
+/* With a hash that clients know all of these GIDs could be in one bucket, and each datagram to a group there would search all. */
+START_TEST(test_chosen_gids_are_in_many_buckets)
+{
+	enum { GROUPS = 64, FEW = 16 /* far from the 40 that chance gives */ };
+	unsigned int used = 0;
+
+	a->side->dev.config.limits.max_mcast_grp = GROUPS;
+	for (int i = 0; i < GROUPS; i++) {
+		/* Bytes that differ by multiples of 64 have the same sum modulo 64, whatever each is multiplied by. */
+		const union ibv_gid gid = {
+			.raw = { 0xff, 0x12, [13] = i % 4 * 64, [14] = i / 4 % 4 * 64, [15] = i / 16 * 64 }
+		};
+
+		ck_assert_int_eq(ops->attach_mcast(a->qp, &gid, LID), 0);
+	}
+	for (int i = 0; i < SOFT_MCAST_BUCKETS; i++)
+		used += bed.fabric->mcast[i].first != NULL;
+	ck_assert_uint_ge(used, FEW);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("mcast");
@@ -224,5 +246,6 @@ int main(void)
 	tcase_add_test(t, test_attach_and_detach_that_are_einval);
 	tcase_add_test(t, test_groups_and_members_are_limited);
 	tcase_add_loop_test(t, test_datagrams_that_do_not_reach_the_group, 0, 6);
+	tcase_add_test(t, test_chosen_gids_are_in_many_buckets);
 	return run_suite("backends: soft multicast", t);
 }

@@ -305,7 +305,7 @@ END_TEST
 
 START_TEST(test_rnr_retry_7_is_for_ever)
 {
-	bed_connect(&bed, IBV_QPT_RC); /* retries every millisecond: see test_rnr_waits_a_millisecond_at_least */
+	bed_connect(&bed, IBV_QPT_RC);
 	send_small(a, b, IBV_WR_SEND, 100);
 	usleep(20000);
 	expect_nothing(a->scq);
@@ -325,6 +325,26 @@ START_TEST(test_rnr_waits_a_millisecond_at_least)
 	send_small(a, b, IBV_WR_SEND, 100);
 	expect(a->scq, 0xa, IBV_WC_RNR_RETRY_EXC_ERR);
 	ck_assert_uint_ge(now_us() - start, 6 * 1000);
+}
+END_TEST
+
+/* The waits are 1, 2, 4 ms and so on, up to 128 ms: a receive that comes would end one at once. */
+START_TEST(test_rnr_waits_of_a_sender_that_retries_forever_grow)
+{
+	enum { GROWN = 8, MOST_MS = 128 };
+	const struct uvd_backend *ops = a->side->dev.ops;
+	const uint64_t start = now_us();
+	uint64_t values[UVD_PORT_COUNTERS], ms;
+
+	b->min_rnr_timer = 1;
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(a, b, IBV_WR_SEND, 100);
+	usleep(400000);
+	ck_assert_int_eq(ops->query_port_counters(&a->side->dev, 1, values), 0);
+	ms = (now_us() - start) / 1000;
+	ck_assert_uint_le(values[UVD_PORT_RNR_RCVD], GROWN + ms / MOST_MS);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
 }
 END_TEST
 
@@ -477,6 +497,7 @@ static void add_waiting_tests(TCase *t)
 	tcase_add_test(t, test_rnr_retries_are_counted_anew_for_each_message);
 	tcase_add_test(t, test_rnr_retry_7_is_for_ever);
 	tcase_add_test(t, test_rnr_waits_a_millisecond_at_least);
+	tcase_add_test(t, test_rnr_waits_of_a_sender_that_retries_forever_grow);
 	tcase_add_test(t, test_gone_peer_is_retry_exceeded_in_time);
 	tcase_add_test(t, test_atomic_write_replaces_eight_bytes);
 	tcase_add_loop_test(t, test_timeout_above_31_counts_as_31, 0, 2);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "backends/soft/memory/mover.h"
+#include "backends/soft/soft.h"
 #include "tests/backends/bed.h"
 
 static struct bed bed;
@@ -128,6 +128,12 @@ static int post_recv(struct uvd_srq *srq, uint64_t wr_id, size_t offset, uint32_
 	const struct uvd_recv_wr *bad;
 
 	return ops->post_srq_recv(srq, &wr, &bad);
+}
+
+static void *post_wr(void *wr)
+{
+	ck_assert_int_eq(post_send_wr(a, wr), 0);
+	return NULL;
 }
 
 static void send_to(uint32_t srqn, enum ibv_wr_opcode opcode, uint32_t length)
@@ -340,6 +346,59 @@ START_TEST(test_message_that_breaks_off_gives_its_receive_up)
 }
 END_TEST
 
+/*
+ * The SRQ that a WRITE, READ or SEND of two chunks names is destroyed between the two, while the engine waits for a's memory.
+ * With it the PD is gone that the R_Key was of.
+ */
+START_TEST(test_srq_that_goes_between_two_chunks)
+{
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND };
+	struct uvd_srq *third = make_xrc_srq(&xrcd, b->side->pd, first.cq, 0);
+	struct ibv_sge sge = sge_at(a, 0, 2 * SOFT_CHUNK);
+	struct uvd_send_wr wr = wr_to(b, opcodes[_i], &sge, 1);
+	pthread_t poster;
+
+	ck_assert_int_eq(post_recv(third, 1, 0, 2 * SOFT_CHUNK), 0);
+	wr.remote_srqn = third->srq_num;
+	/* A READ writes into a's memory when it has left its peer; others have moved their first chunk then. */
+	mm_slow = (uintptr_t)a->buf + (opcodes[_i] == IBV_WR_RDMA_READ ? 0 : SOFT_CHUNK);
+	mm_slow_len = 4;
+	ck_assert_int_eq(pthread_create(&poster, NULL, post_wr, &wr), 0);
+	while (!mm_slowed)
+		usleep(100);
+	free_srq(&third);
+	mm_slow_len = 0;
+	pthread_join(poster, NULL);
+	expect(a->scq, 0xa, IBV_WC_REM_INV_REQ_ERR);
+	ck_assert_int_eq(state_of(b), IBV_QPS_ERR);
+	ck_assert_int_eq(b->qp_event[IBV_EVENT_QP_REQ_ERR], 1);
+	expect_nothing(first.cq);
+}
+END_TEST
+
+/* The mover is given up in the memory of the SRQ's client: no thread but that one waits for it any more. */
+START_TEST(test_srq_goes_while_a_message_that_was_given_up_is_in_its_memory)
+{
+	struct uvd_srq *third = make_xrc_srq(&xrcd, b->side->pd, first.cq, 0);
+	struct ibv_sge sge = sge_at(a, 0, 64);
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_SEND, &sge, 1);
+	pthread_t poster;
+
+	bed.fabric->movers.patience_ns = 1;
+	ck_assert_int_eq(post_recv(third, 1, 0, 64), 0);
+	wr.remote_srqn = third->srq_num;
+	mm_slow = (uintptr_t)b->buf;
+	mm_slow_len = 4;
+	ck_assert_int_eq(pthread_create(&poster, NULL, post_wr, &wr), 0);
+	expect(first.cq, 1, IBV_WC_LOC_PROT_ERR);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	free_srq(&third);
+	ck_assert_int_eq(mm_slowed, 1);
+	mm_slow_len = 0;
+	pthread_join(poster, NULL);
+}
+END_TEST
+
 static atomic_uint limits;
 
 static void count_limit(struct uvd_srq *srq, enum ibv_event_type type)
@@ -464,6 +523,8 @@ int main(void)
 	tcase_add_test(t, test_target_that_goes_while_it_waits_leaves_the_srq);
 	tcase_add_test(t, test_message_longer_than_the_receive_fails_at_both_ends);
 	tcase_add_test(t, test_message_that_breaks_off_gives_its_receive_up);
+	tcase_add_loop_test(t, test_srq_that_goes_between_two_chunks, 0, 3);
+	tcase_add_test(t, test_srq_goes_while_a_message_that_was_given_up_is_in_its_memory);
 	tcase_add_test(t, test_limit_of_an_xrc_srq_is_reached_once);
 	tcase_add_test(t, test_neither_end_has_receives_of_its_own_and_a_target_sends_nothing);
 	tcase_add_test(t, test_srq_numbers_are_not_used_again_soon);

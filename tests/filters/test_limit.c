@@ -437,6 +437,24 @@ START_TEST(test_each_user_has_his_own_count)
 }
 END_TEST
 
+START_TEST(test_ids_of_a_user_namespace_count_as_its_owner)
+{
+	struct uvd_account *ids[] = { uvd_account_get(h.engine.accounts, (uid_t[]){ 100001, 1001 }, 2),
+				      uvd_account_get(h.engine.accounts, (uid_t[]){ 100002, 1001 }, 2),
+				      uvd_account_get(h.engine.accounts, (uid_t[]){ 1001 }, 1) };
+	struct uvd_context contexts[3];
+	struct uvd_pd pds[3];
+
+	bed_add("limit:pd=1,uid=1001");
+	for (int i = 0; i < 3; i++) {
+		contexts[i] = (struct uvd_context){ .dev = &h.dev->ib, .account = ids[i] };
+		pds[i] = (struct uvd_pd){ .context = &contexts[i] };
+		ck_assert_int_eq(h.dev->ib.ops->alloc_pd(&pds[i], NULL), i ? -ENOMEM : 0);
+		uvd_account_put(ids[i]);
+	}
+}
+END_TEST
+
 START_TEST(test_wrong_options_are_refused)
 {
 	static const char *const wrong[] = { "limit:pd=-1", "limit:pd=x", "limit:errno=ENO", "limit:bytes=1Q",
@@ -468,6 +486,7 @@ int main(void)
 	tcase_add_test(tc, test_a_limit_of_objects_limits_no_bytes);
 	tcase_add_test(tc, test_a_creation_that_fails_below_does_not_count);
 	tcase_add_test(tc, test_each_user_has_his_own_count);
+	tcase_add_test(tc, test_ids_of_a_user_namespace_count_as_its_owner);
 	tcase_add_test(tc, test_wrong_options_are_refused);
 	return run_suite(__FILE__, tc);
 }

@@ -54,6 +54,7 @@ struct soft_qp {
 	unsigned int s_wait_nr; /* number of the wait: the timer thread ignores a timer of an earlier wait */
 	uint64_t s_wait_end; /* RNR: when the wait is over; CLOCK_MONOTONIC, ns */
 	uint64_t s_look_ns; /* RNR: the timer thread looks for a receive after this time, if before s_wait_end */
+	unsigned int s_rnr_grown; /* RNR: how often the wait has doubled */
 	bool s_lost; /* RETRY: the network has lost the oldest request */
 	int s_retry, s_rnr_retry; /* retries left for the oldest request */
 	uint32_t s_psn;
@@ -78,7 +79,7 @@ struct soft_qp {
 
 	/*
 	 * The SRQ that receives are taken from, or NULL. An XRC target has one only while a request has r_busy: the one
-	 * that the request names. Its R_Keys must then be of that SRQ's PD.
+	 * that the request names, with a reference. Its R_Keys must then be of that SRQ's PD.
 	 */
 	struct soft_srq *r_srq;
 	struct list_head of_srq; /* among the waiters of waits_at; that SRQ's lock */
@@ -278,8 +279,12 @@ void soft_send_give_up(struct soft_qp *requester, struct soft_qp *responder, enu
 struct soft_qp *soft_claim(struct soft_mover *m, struct uvd_fabric *fabric, uint32_t qpn);
 /* Ends the claim. Caller holds the responder's lock, which this releases. Runs what is due, and puts the reference. */
 void soft_unclaim(struct soft_mover *m, struct soft_due *due);
-/* Sets r_busy. Caller holds qp->lock, which is released while another claim lasts. */
-void soft_recv_claim(struct soft_qp *qp);
+/*
+ * Claims the mover's own requester: sets r_busy. Caller holds qp->lock, which is released while another claim lasts, and has a
+ * reference beside that of the mover. The other mover may be stuck in the memory of the QP's client, so this wait is
+ * registered like an access to it. Returns false, without the claim, if the QP was taken from m, is reset or in error.
+ */
+bool soft_recv_claim(struct soft_mover *m, struct soft_qp *qp);
 /* Clears r_busy, and flushes if the QP is in ERR. Caller has claimed the QP and holds its lock. */
 void soft_recv_release(struct soft_qp *qp, struct soft_due *due);
 /* The L_Keys of this QP's receives must be of this PD. */

@@ -29,6 +29,7 @@ enum { MEMBER_BYTES = sizeof(struct member) + sizeof(struct soft_group) };
 
 void soft_mcast_init(struct uvd_fabric *fabric)
 {
+	fabric->mcast_seed = (uint64_t)uvd_random(UINT32_MAX) << 32 | uvd_random(UINT32_MAX);
 	for (int i = 0; i < SOFT_MCAST_BUCKETS; i++)
 		pthread_rwlock_init(&fabric->mcast[i].lock, NULL);
 }
@@ -39,14 +40,17 @@ void soft_mcast_destroy(struct uvd_fabric *fabric)
 		pthread_rwlock_destroy(&fabric->mcast[i].lock);
 }
 
+/* The seed is the fabric's secret: else a client chooses thousands of GIDs that are in one bucket, which all senders to it search. */
 static struct soft_mcast_bucket *mcast_bucket_of(struct uvd_fabric *fabric, const union ibv_gid *gid)
 {
-	unsigned int sum = 0;
+	uint64_t hash = fabric->mcast_seed;
 
 	for (size_t i = 0; i < sizeof(gid->raw); i++)
-		sum = sum * 31 + gid->raw[i];
-	return &fabric->mcast[sum % SOFT_MCAST_BUCKETS];
+		hash = (hash ^ gid->raw[i]) * UINT64_C(0x9e3779b97f4a7c15);
+	return &fabric->mcast[hash >> 32 & (SOFT_MCAST_BUCKETS - 1)];
 }
+
+_Static_assert(!(SOFT_MCAST_BUCKETS & (SOFT_MCAST_BUCKETS - 1)), "a power of two");
 
 static bool is_ethernet(const struct soft_group *group)
 {
@@ -181,10 +185,14 @@ static int mcast_detach(struct soft_mcast_bucket *bucket, struct soft_qp *qp, co
 
 	pthread_rwlock_wrlock(&bucket->lock);
 	for (group = bucket->first; group; group = next) {
-		struct member **p = group->dev == qp->dev ? mcast_find_member(group, qp) : NULL;
+		struct member **p;
 
 		next = group->next;
-		if (!p || (gid && (group->lid != lid || memcmp(&group->gid, gid, sizeof(*gid)))))
+		if (group->dev != qp->dev || (gid && (group->lid != lid || memcmp(&group->gid, gid, sizeof(*gid)))))
+			continue;
+		/* Searched last: a group can have many members. */
+		p = mcast_find_member(group, qp);
+		if (!p)
 			continue;
 		mcast_drop_member(group, p);
 		mcast_drop_group_if_empty(bucket, group);

@@ -61,6 +61,7 @@ struct soft_users {
 	pthread_cond_t ended; /* the last user is gone */
 	struct soft_user *first;
 	unsigned int most_active; /* limit of a user's threads that are not held up */
+	unsigned int most_threads; /* limit of all of a user's threads */
 	bool end;
 };
 
@@ -114,6 +115,7 @@ struct uvd_fabric {
 	uint32_t next_qpn;
 	struct soft_bucket buckets[SOFT_QPN_BUCKETS];
 	struct soft_mcast_bucket mcast[SOFT_MCAST_BUCKETS];
+	uint64_t mcast_seed; /* of the hash that chooses a bucket; no client knows it */
 	struct soft_atomics atomics;
 	struct soft_movers movers;
 	struct uvd_capture *capture; /* of all traffic; NULL: none. It does not change while there are QPs */

@@ -3,11 +3,18 @@
 #include <string.h>
 #include "backends/soft/endpoint/endpoint.h"
 
-void soft_recv_claim(struct soft_qp *qp)
+bool soft_recv_claim(struct soft_mover *m, struct soft_qp *qp)
 {
-	while (qp->r_busy)
+	/* Each claim of another mover is an access of its own: m is given up only if one of them is not. */
+	while (qp->r_busy) {
+		if (soft_mover_enter(m, SOFT_AT_REQUESTER, NULL, NULL))
+			return false;
 		pthread_cond_wait(&qp->idle, &qp->lock);
+		if (!soft_mover_leave(m))
+			return false;
+	}
 	qp->r_busy = true;
+	return true;
 }
 
 void soft_recv_release(struct soft_qp *qp, struct soft_due *due)
@@ -85,16 +92,22 @@ void soft_recv_fail(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_even
 
 void soft_recv_give_up(struct soft_qp *qp)
 {
+	struct soft_srq *srq = NULL;
 	struct soft_due due = { 0 };
 
 	pthread_mutex_lock(&qp->lock);
 	if (!soft_gone(qp))
 		soft_recv_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, &due);
-	if (qp->qp.qp_type == IBV_QPT_XRC_RECV)
+	if (qp->qp.qp_type == IBV_QPT_XRC_RECV) {
+		srq = qp->r_srq;
 		qp->r_srq = NULL;
+	}
 	soft_recv_release(qp, &due);
 	pthread_mutex_unlock(&qp->lock);
 	soft_due_run(&due);
+	/* Not before: the SRQ keeps the CQ. The mover has left its reference to us. */
+	if (srq)
+		soft_ref_put(&srq->ref);
 	soft_ref_put(&qp->ref);
 }
 

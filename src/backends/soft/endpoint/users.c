@@ -2,8 +2,8 @@
 /*
  * Users' threads, which carry out requests that exceed a call's budget, and requests that had to wait. A user with
  * deferred send queues has one thread. It gets more while QPs wait for a thread, up to most_active, and a replacement
- * for each thread that is held up in a client's memory. The threads run the user's QPs in turn, each for one budget. A
- * thread without work exits after IDLE_MS.
+ * for each thread that is held up in a client's memory, up to most_threads in all: then the user's QPs wait until a thread
+ * is back. The threads run the user's QPs in turn, each for one budget. A thread without work exits after IDLE_MS.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +12,8 @@
 #include "util/util.h"
 
 enum {
+	/* A thread keeps its stack and the mover's buffer. All devices of the daemon share its limit of tasks. */
+	MOST_THREADS = 64,
 	IDLE_MS = 1000,
 	END_MS = 3000, /* how long soft_users_destroy() waits for threads in a client's memory */
 };
@@ -39,16 +41,20 @@ struct soft_thread {
 
 /* ---- users ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the key of the user whose threads run this QP. Without accounts each context is a user. */
+/*
+ * Returns the key of the user whose threads run this QP: with a user namespace its owner, or each of the ids that an owner
+ * has mapped would have threads of its own. Without accounts each context is a user.
+ */
 static uint64_t soft_qp_user(const struct soft_qp *qp)
 {
-	return qp->qp.account ? uvd_account_uid(qp->qp.account) : (uintptr_t)qp->qp.pd->context;
+	return qp->qp.account ? uvd_account_person(qp->qp.account) : (uintptr_t)qp->qp.pd->context;
 }
 
 void soft_users_init(struct soft_users *users, void (*run)(struct soft_qp *qp, struct uvd_worker *worker))
 {
 	users->run = run;
 	users->most_active = 1;
+	users->most_threads = MOST_THREADS;
 	pthread_mutex_init(&users->lock, NULL);
 	uvd_cond_init(&users->ended);
 }
@@ -195,6 +201,12 @@ static void *user_thread(void *arg)
 
 static void thread_held_up(struct uvd_worker *worker);
 
+/* May the user have one more thread? Caller holds the users' lock. */
+static bool user_may_start(const struct soft_user *user)
+{
+	return user->active < user->users->most_active && user->threads < user->users->most_threads;
+}
+
 /* Caller holds the users' lock. */
 static bool user_start_thread(struct soft_user *user)
 {
@@ -225,7 +237,7 @@ static void thread_held_up(struct uvd_worker *worker)
 	thread->held_up = true;
 	user->active--;
 	user->working--;
-	if (user->queued && user->active < user->users->most_active)
+	if (user->queued && user_may_start(user))
 		user_start_thread(user);
 	pthread_mutex_unlock(&user->users->lock);
 }
@@ -240,13 +252,16 @@ static struct soft_user *users_find(struct soft_users *users, uint64_t key)
 	return user;
 }
 
-/* Returns the user with an active thread, or NULL if there is no memory or no thread. Caller holds the users' lock. */
+/*
+ * Returns the user with an active thread, or with as many as may be held up; NULL: there is no memory or no thread. Caller
+ * holds the users' lock.
+ */
 static struct soft_user *users_get(struct soft_users *users, uint64_t key)
 {
 	struct soft_user *user = users_find(users, key);
 
 	if (user)
-		return user->active || user_start_thread(user) ? user : NULL;
+		return user->active || !user_may_start(user) || user_start_thread(user) ? user : NULL;
 	user = calloc(1, sizeof(*user));
 	if (!user)
 		return NULL;
@@ -269,7 +284,7 @@ static struct soft_user *users_get(struct soft_users *users, uint64_t key)
  */
 static void user_queue_qp(struct soft_user *user, struct soft_qp *qp, bool by_user_thread)
 {
-	if (user->queued + user->working >= user->active + by_user_thread && user->active < user->users->most_active)
+	if (user->queued + user->working >= user->active + by_user_thread && user_may_start(user))
 		user_start_thread(user);
 	user_append(user, qp);
 	pthread_cond_signal(&user->changed);

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uverbsd/log.h>
+#include "account/account.h"
 #include "backends/soft/memory/memory.h"
 #include "util/util.h"
 
@@ -237,20 +239,20 @@ void soft_mover_put(struct soft_mover *m)
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */
 
 /*
- * Is a lost mover still in mm, or are SOFT_MOST_LOST of them in memory of this owner? Then the caller would be lost
- * there as well. owner NULL: the second question is not asked.
+ * Is a lost mover still in mm, or are SOFT_MOST_LOST of them in memory of this user, whose open files have an account each?
+ * Then the caller would be lost there as well. user UVD_LOG_NO_USER: the second question is not asked.
  */
-static bool is_lost_there(struct soft_movers *movers, const struct uvd_mm *mm, const struct uvd_account *owner)
+static bool is_lost_there(struct soft_movers *movers, const struct uvd_mm *mm, uid_t user)
 {
-	unsigned int of_owner = 0;
+	unsigned int of_user = 0;
 	bool lost = false;
 
 	pthread_mutex_lock(&movers->lock);
 	for (struct soft_mover *m = movers->all; m && !lost; m = m->next) {
 		pthread_mutex_lock(&m->lock);
 		if (m->lost) {
-			of_owner += owner && m->owner == owner;
-			lost = (mm && m->mm == mm) || of_owner == SOFT_MOST_LOST;
+			of_user += user != UVD_LOG_NO_USER && m->owner && m->owner_user == user;
+			lost = (mm && m->mm == mm) || of_user == SOFT_MOST_LOST;
 		}
 		pthread_mutex_unlock(&m->lock);
 	}
@@ -268,8 +270,12 @@ static bool is_gone(const struct soft_party *party)
 enum soft_copy_error soft_mover_enter(struct soft_mover *m, enum soft_place place, struct uvd_mm *mm,
 				      struct uvd_account *owner)
 {
-	/* The limit of lost movers is for other users' memory. Under `run` all process trees are one user. */
-	const struct uvd_account *other = owner == m->requester.account ? NULL : owner;
+	const uid_t user = uvd_account_person(owner);
+	/*
+	 * The limit of lost movers is for other users' memory. Under `run` all process trees are one user. users.c limits
+	 * how many threads a user can lose in memory of its own.
+	 */
+	const uid_t other = user == m->requester.user ? UVD_LOG_NO_USER : user;
 	bool gone;
 
 	if (atomic_load_explicit(&m->movers->lost, memory_order_relaxed) && is_lost_there(m->movers, mm, other))
@@ -284,6 +290,7 @@ enum soft_copy_error soft_mover_enter(struct soft_mover *m, enum soft_place plac
 		m->place = place;
 		m->mm = mm;
 		m->owner = owner;
+		m->owner_user = user;
 		m->nr++;
 	}
 	pthread_mutex_unlock(&m->lock);

@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <uverbsd/backend.h>
 
 struct soft_qp;
@@ -29,7 +30,7 @@ enum {
 	 * quarter of a usual L2 cache holds this.
 	 */
 	SOFT_CHUNK = 256 * 1024,
-	SOFT_MOST_LOST = 8, /* with so many lost movers in one account's memory, others keep out of it */
+	SOFT_MOST_LOST = 8, /* with so many lost movers in one user's memory, those of other users keep out of it */
 };
 
 enum soft_place { SOFT_NOWHERE, SOFT_AT_REQUESTER, SOFT_AT_RESPONDER };
@@ -48,7 +49,7 @@ enum soft_copy_error {
 struct soft_party {
 	struct soft_qp *qp; /* NULL: none, or it was taken away */
 	const atomic_int *state; /* enum ibv_qp_state */
-	const struct uvd_account *account; /* requester: charged for the QP */
+	uid_t user; /* requester: uvd_account_person() of the QP's account; also valid when the QP was taken away */
 	atomic_bool *is_slow; /* responder: datagrams are dropped, as a mover with one is stuck in its memory */
 };
 
@@ -69,6 +70,7 @@ struct soft_mover {
 	enum soft_place place;
 	struct uvd_mm *mm; /* it is in that; NULL: in the engine's memory, or it waits for another mover */
 	struct uvd_account *owner; /* of that memory */
+	uid_t owner_user; /* uvd_account_person() of it */
 	unsigned int nr; /* number of accesses so far */
 	bool may_drop; /* it delivers a datagram. Only the mover writes it */
 	/* Not NULL: it is in no memory, but waits for the mover with the responder whose is_slow this is. Only it writes this. */

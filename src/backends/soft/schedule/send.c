@@ -4,6 +4,7 @@
  * stays the oldest until it is retried, after a kick (the peer has posted a receive, or become ready) or by the timer.
  */
 #include <stdlib.h>
+#include "account/account.h"
 #include "backends/soft/schedule/schedule.h"
 #include "backends/soft/transport/transport.h"
 #include "util/util.h"
@@ -16,19 +17,22 @@ static const uint32_t rnr_timer[32] = {
 
 enum {
 	FIRST_LOOK_NS = 20 * 1000,
+	MOST_RNR_NS = 128 * 1000 * 1000, /* of the waits that grow */
 	SHORT_BYTES = 4 << 10, /* so much is copied faster than its doorbell is answered */
 };
 
 /*
  * Returns how long a sender waits after an RNR NAK: at least 1 ms. The specification allows 10 us, and rnr_retry 7
  * means retry forever. So QPs of sleeping clients would keep the timer thread busy, and two thousand of them would use
- * all of its time.
+ * all of its time. grown: how often the wait has doubled. A receive that is posted kicks the sender, so the wait of a sender
+ * that retries forever doubles with each NAK.
  */
-static uint64_t rnr_wait_ns(unsigned int timer)
+static uint64_t rnr_wait_ns(unsigned int timer, unsigned int grown)
 {
-	const uint64_t ns = rnr_timer[timer % 32] * UINT64_C(10000), least = 1000000;
+	const uint64_t least = 1000000, told = rnr_timer[timer % 32] * UINT64_C(10000);
+	const uint64_t ns = told > least ? told : least, most = ns > MOST_RNR_NS ? ns : MOST_RNR_NS;
 
-	return ns > least ? ns : least;
+	return ns << grown < most ? ns << grown : most;
 }
 
 static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *wqe)
@@ -76,10 +80,15 @@ static void send_wait_for(struct soft_qp *qp, enum soft_wait wait, uint64_t ns)
  */
 static void wait_for_receive(struct soft_qp *qp, struct soft_outcome outcome, enum soft_wait before)
 {
-	uint64_t ns = rnr_wait_ns(outcome.rnr_timer);
+	uint64_t ns;
 
-	if (before != SOFT_WAIT_RNR)
+	if (before != SOFT_WAIT_RNR) {
 		qp->s_look_ns = FIRST_LOOK_NS;
+		qp->s_rnr_grown = 0;
+	} else if (qp->attr.rnr_retry == 7 && !outcome.is_mapped && qp->s_rnr_grown < 7) {
+		qp->s_rnr_grown++;
+	}
+	ns = rnr_wait_ns(outcome.rnr_timer, qp->s_rnr_grown);
 	qp->s_wait_end = uvd_now_ns() + ns;
 	send_wait_for(qp, SOFT_WAIT_RNR, outcome.is_mapped && qp->s_look_ns < ns ? qp->s_look_ns : ns);
 }
@@ -168,7 +177,7 @@ static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *r
 	if (req->wqe->refusal)
 		return (struct soft_outcome){ .kind = SOFT_DONE, .status = req->wqe->refusal };
 	if (soft_is_local(req->wqe->opcode))
-		return soft_local_send(req);
+		return soft_local_send(m, req);
 	if (uvd_config_port_down(req->port))
 		soft_count_at_port(req->qp->dev, req->port, UVD_PORT_XMIT_DISCARDS, req->packets ?: 1);
 	if (soft_is_filtered(req->qp))
@@ -367,7 +376,7 @@ static void send_run(struct soft_qp *qp, struct soft_mover *m, struct soft_budge
 	qp->s_busy = true;
 	soft_stream_run_begins(qp, budget);
 	qp->s_mover = m;
-	m->requester = (struct soft_party){ .qp = qp, .state = &qp->state, .account = qp->qp.account };
+	m->requester = (struct soft_party){ .qp = qp, .state = &qp->state, .user = uvd_account_person(qp->qp.account) };
 	while (done == STEP_DONE) {
 		if (qp->s_wanted && budget->of_user_thread)
 			break;

@@ -178,6 +178,12 @@ static struct soft_outcome rc_refuse_receive(struct rc *rc)
 	return rc_refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
 }
 
+/* The XRC request names no SRQ of the target's domain. */
+static struct soft_outcome rc_refuse_srq(struct rc *rc)
+{
+	return rc_refuse(rc, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+}
+
 static struct soft_outcome take_receive(struct rc *rc)
 {
 	struct soft_qp *peer = rc->peer;
@@ -225,9 +231,8 @@ static struct soft_outcome rc_arrive(struct rc *rc)
 		return no_answer;
 	rc->epoch = peer->r_epoch;
 	soft_recv_established(peer, &rc->due);
-	/* The XRC request names no SRQ of the target's domain. */
 	if (is_xrc(peer) && !peer->r_srq)
-		return rc_refuse(rc, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+		return rc_refuse_srq(rc);
 	outcome = check_rights(rc);
 	if (outcome.status == IBV_WC_SUCCESS && right_needed(rc->wqe) && rc->wqe->length && !rc_get_target(rc))
 		return rc_refuse_key(rc);
@@ -245,6 +250,9 @@ static struct soft_outcome rc_come_again(struct rc *rc)
 
 	if (!soft_rc_admits(peer, rc->req) || peer->r_epoch != rc->epoch)
 		return no_answer;
+	/* The SRQ has been destroyed since the last chunk, and with it the PD of the R_Key may be gone. */
+	if (is_xrc(peer) && !peer->r_srq)
+		return rc_refuse_srq(rc);
 	return takes_receive(rc->wqe) && !peer->r_taken ? no_answer : go_on;
 }
 
@@ -448,6 +456,8 @@ static struct soft_outcome rc_at_peer(struct rc *rc)
 			leave_srq(rc, outcome.kind == SOFT_DONE && outcome.status == IBV_WC_SUCCESS);
 		soft_unclaim(rc->m, &rc->due);
 	} else {
+		/* Whoever has taken the peer from the mover has its SRQ, too: see soft_recv_give_up(). */
+		rc->srq = NULL;
 		outcome = lost;
 	}
 	put_srqs(rc);

@@ -61,7 +61,7 @@ uint8_t soft_packet_type(const struct soft_request *req);
 /* UD and raw frames. */
 struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req);
 /* Binds and local invalidations, which have no peer. */
-struct soft_outcome soft_local_send(struct soft_request *req);
+struct soft_outcome soft_local_send(struct soft_mover *m, struct soft_request *req);
 
 /* ---- capture.c: tells a capture what goes over the network ------------------------------------------------------- */
 
