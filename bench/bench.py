@@ -14,7 +14,7 @@
 All programs of one table are asked in turn, round after round (bench/clock.h); figures are medians over the rounds.
 The build folder is $UVERBSD_BUILD, else build/. With --against BUILD the programs of dispatch, run and cuse are asked in that build
 too, in the same rounds, and a second table has the medians of the differences: this build less that one. `cuse --against build
---options "--separate yes"` shows what an option costs.
+--options "--separate no"` shows what an option costs.
 """
 import argparse
 import os

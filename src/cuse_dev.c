@@ -69,8 +69,8 @@ static struct uvd_peer *peer_of(struct cuse_call *call)
 	struct worker *w = call->worker;
 
 	if (!call->peer && w)
-		call->peer =
-			uvd_remote_peer(&call->cuse->remote, &call->call.caller, &w->file->peer_lock, &w->file->peer);
+		call->peer = uvd_remote_peer(&call->cuse->remote, &call->call.caller, &w->file->peer_lock,
+					     &w->file->peer, &call->no_peer);
 	return call->peer;
 }
 
@@ -396,6 +396,7 @@ static void cuse_call_begin(struct cuse_file *f, fuse_req_t req)
 	w->file = f;
 	w->req = req;
 	w->call->worker = w;
+	w->call->no_peer = 0;
 	w->call->call.file = f->file;
 	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, c->config.link ? &remote_mem_ops : &mem_ops,
 		    c->config.link ? &c->remote.calls : &uvd_proc_local);
@@ -411,12 +412,19 @@ static int refused_grant(const struct uvd_call *call, struct uvd_cuse *c)
 	return call->grant.registration && uvd_grants_can_wait(c->config.grants) ? -EAGAIN : -EPERM;
 }
 
+/* A call that could not access the client's memory fails with EFAULT. Is there a reason that is not the client's? */
+static long call_result(const struct cuse_call *call, long result)
+{
+	return result == -EFAULT && !call->peer && uvd_remote_is_short(call->no_peer) ? call->no_peer : result;
+}
+
 /* Ends every call: answers it, or hands it to a grant. written: the result of a write(); 0: it is an ioctl. */
 static void cuse_call_finish(struct cuse_file *f, fuse_req_t req, long result, size_t written)
 {
 	struct uvd_call *call = &self->call->call;
 	bool grant = result >= 0 && call->grant.uobj;
 
+	result = call_result(self->call, result);
 	if (grant && uvd_claim_take(&self->claim)) {
 		if (start_grant_in_time(self, f, req, written))
 			return;

@@ -12,7 +12,7 @@ static const char usage[] =
 	"\n"
 	"  uverbsd                                     one device, hfi1_0, until it is interrupted\n"
 	"  uverbsd --devices 2 --ports 2               two of two ports each\n"
-	"  uverbsd --separate yes                      clients are served without privileges, as by the systemd unit";
+	"  uverbsd --separate no                       one process with root's rights serves the clients, for a debugger";
 
 int main(int argc, char **argv)
 {

@@ -11,7 +11,7 @@ static const char usage[] =
 	"  uverbsctl status                            answers when the devices are back\n"
 	"  uverbsctl restart --control /run/test/control\n"
 	"\n"
-	"Restarts the engine process of uverbsd --separate yes: an upgraded program takes effect. The devices disappear for a\n"
+	"Restarts the engine process of uverbsd: an upgraded program takes effect. The devices disappear for a\n"
 	"moment. Calls on files that are open fail from then on: programs must open the device again. The command returns when\n"
 	"the restart begins; `uverbsctl status` answers when the devices are back. The broker keeps running, with the options\n"
 	"and the configuration file that it was started with: to change those, restart the service.\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The operations that need privilege over CUSE: tracing a client's thread (borrow.h), passing it a descriptor
- * (way.h), and making device nodes (node.h). With --separate yes a process of its own carries them out (serve.h), on
+ * (way.h), and making device nodes (node.h). With two processes the broker carries them out (serve.h), on
  * requests of the engine process (link.h). Nothing here parses data that a client has written.
  */
 #ifndef UVD_BROKER_H

@@ -4,6 +4,7 @@
  * questions also give up system calls, and the engine process enters namespaces of its own.
  */
 #include <cap-ng.h>
+#include <ctype.h>
 #include <errno.h>
 #include <grp.h>
 #include <limits.h>
@@ -64,6 +65,26 @@ bool uvd_role_take(enum uvd_role role)
 	 */
 	return role != UVD_ROLE_QUESTIONS ||
 	       !uvd_sandbox_load((const char *const[]){ "process", "questions", NULL }, SCMP_ACT_KILL_PROCESS);
+}
+
+bool uvd_broker_may_run(struct uvd_log *log)
+{
+	char missing[256] = "";
+	size_t len = 0;
+
+	for (unsigned int i = 0; i < sizeof(privileges) / sizeof(privileges[0]); i++)
+		if (privileges[i].roles & BROKER && !capng_have_capability(CAPNG_PERMITTED, privileges[i].cap))
+			len += snprintf(missing + len, sizeof(missing) - len, " CAP_%s",
+					capng_capability_to_name(privileges[i].cap));
+	for (char *c = missing; *c; c++)
+		*c = toupper(*c);
+	if (len)
+		uvd_logf(
+			log, UVD_ERR,
+			"two processes need capabilities that this one lacks:%s; start uverbsd as root, or as one process "
+			"with --separate no",
+			missing);
+	return !len;
 }
 
 /* ---- the filter of system calls ---------------------------------------------------------------------------------- */
@@ -265,7 +286,9 @@ int uvd_engine_sandbox(uid_t uid, gid_t gid, const char *const *backends, struct
 	int err = enter_sandbox(uid, gid, backends);
 
 	if (err)
-		uvd_logf(log, UVD_ERR, "cannot give up the engine process's privileges: %s", uvd_errno_name(err));
+		uvd_logf(log, UVD_ERR,
+			 "cannot give up the engine process's privileges: %s; with --separate no uverbsd keeps them",
+			 uvd_errno_name(err));
 	return err;
 }
 

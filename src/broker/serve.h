@@ -56,6 +56,8 @@ struct uvd_broker_config {
 	unsigned int end_ms; /* the time that the engine process has to end after SIGTERM; 0: 20 s */
 };
 
+/* Has this process the capabilities that a broker needs? If not, the log names those that it lacks, and the remedy. */
+bool uvd_broker_may_run(struct uvd_log *log);
 /*
  * Runs engine(arg, socket) in a child, the engine process, and answers its requests until it has ended. Starts
  * another one if a child that was ready is killed by a signal, cannot exit, or asks for a restart, but at most five

@@ -16,8 +16,8 @@ struct uvd_peer_fds {
 };
 
 /*
- * Takes ownership of the descriptors, and closes them on failure. query: as for uvd_maps_open(). Returns NULL if there
- * is no memory or no descriptor left, or the process is gone.
+ * Takes ownership of the descriptors, and closes them on failure. query: as for uvd_maps_open(). Returns NULL, and sets
+ * errno, if there is no memory or no descriptor left, or the process is gone.
  */
 struct uvd_peer *uvd_peer_new(pid_t tgid, const struct uvd_peer_fds *fds, bool query);
 struct uvd_peer *uvd_peer_ref(struct uvd_peer *p);

@@ -44,6 +44,7 @@ struct cuse_call {
 	struct uvd_call call;
 	struct uvd_cuse *cuse;
 	struct uvd_peer *peer; /* with a broker: the caller's process, once it was asked for */
+	int no_peer; /* why there is none, a negative errno; 0: not asked for, or there is one */
 	struct worker *worker; /* that carries it out; NULL: a grant does, and the tick does not let go of it */
 };
 

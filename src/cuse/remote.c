@@ -74,7 +74,12 @@ void uvd_remote_init(struct uvd_remote *r, struct uvd_link *link)
 	r->opens = (struct uvd_proc){ .open = open_for_open, .tells_owners = true };
 }
 
-static struct uvd_peer *ask_for_peer(struct uvd_remote *remote, struct uvd_caller *c)
+bool uvd_remote_is_short(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -EAGAIN;
+}
+
+static struct uvd_peer *ask_for_peer(struct uvd_remote *remote, struct uvd_caller *c, int *err)
 {
 	struct uvd_wire_request r = { .op = UVD_WIRE_PEER, .tid = c->tid };
 	struct uvd_wire_fds out;
@@ -82,6 +87,7 @@ static struct uvd_peer *ask_for_peer(struct uvd_remote *remote, struct uvd_calle
 	int64_t values[2];
 	int ret = uvd_link_ask(remote->link, &r, values, &out);
 
+	*err = ret < 0 ? ret : -ESRCH;
 	if (ret < 0)
 		return NULL;
 	if (out.fd[UVD_WIRE_FDS - 1] < 0) {
@@ -89,6 +95,8 @@ static struct uvd_peer *ask_for_peer(struct uvd_remote *remote, struct uvd_calle
 		return NULL;
 	}
 	p = uvd_peer_new(values[0], &(struct uvd_peer_fds){ out.fd[0], out.fd[1], out.fd[2], out.fd[3] }, true);
+	if (!p)
+		*err = -errno;
 	/* The broker has seen a thread with this id wait. It was the caller only if our call still waits. */
 	if (p && uvd_caller_waits(c))
 		return p;
@@ -97,26 +105,28 @@ static struct uvd_peer *ask_for_peer(struct uvd_remote *remote, struct uvd_calle
 }
 
 struct uvd_peer *uvd_remote_peer(struct uvd_remote *r, struct uvd_caller *c, pthread_mutex_t *lock,
-				 struct uvd_peer **kept)
+				 struct uvd_peer **kept, int *err)
 {
 	struct uvd_peer *p = NULL, *old;
 
+	*err = -ESRCH;
 	if (!c->tid)
 		return NULL;
 	pthread_mutex_lock(lock);
 	if (*kept && uvd_peer_has(*kept, c->tid))
 		p = uvd_peer_ref(*kept);
 	pthread_mutex_unlock(lock);
-	if (p)
-		return p;
-	p = ask_for_peer(r, c);
-	if (!p)
-		return NULL;
-	pthread_mutex_lock(lock);
-	old = *kept;
-	*kept = uvd_peer_ref(p);
-	pthread_mutex_unlock(lock);
-	uvd_peer_put(old);
+	if (!p) {
+		p = ask_for_peer(r, c, err);
+		if (!p)
+			return NULL;
+		pthread_mutex_lock(lock);
+		old = *kept;
+		*kept = uvd_peer_ref(p);
+		pthread_mutex_unlock(lock);
+		uvd_peer_put(old);
+	}
+	*err = 0;
 	return p;
 }
 

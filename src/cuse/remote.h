@@ -16,10 +16,12 @@ struct uvd_remote {
 void uvd_remote_init(struct uvd_remote *r, struct uvd_link *link);
 /*
  * Returns a reference to the caller's process: *kept, if it is that one; otherwise asks the broker, and keeps the
- * answer in *kept. NULL: the broker does not give it. lock protects *kept; this function takes it.
+ * answer in *kept. NULL: the broker does not give it, and *err says why. lock protects *kept; this function takes it.
  */
 struct uvd_peer *uvd_remote_peer(struct uvd_remote *r, struct uvd_caller *c, pthread_mutex_t *lock,
-				 struct uvd_peer **kept);
+				 struct uvd_peer **kept, int *err);
+/* Does this errno of uvd_remote_peer() say that uverbsd is short of descriptors, memory or processes? */
+bool uvd_remote_is_short(int err);
 /* uvd_cuse_write_whole(), through the broker. */
 int uvd_remote_write_whole(struct uvd_remote *r, pid_t tid, uint64_t *addr, size_t *len);
 

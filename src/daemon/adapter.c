@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Adapters of --separate yes: the broker finds the adapter that a device forwards to, and makes a node of it that only the
+ * Adapters with two processes: the broker finds the adapter that a device forwards to, and makes a node of it that only the
  * engine process has. So the node in the host's /dev can be root's alone.
  *
  * The engine process itself opens the node, for each client's context. A descriptor that the broker has opened would not do:

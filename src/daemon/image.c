@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * With --separate yes, the engine process executes this program anew: so its addresses differ from the broker's, and
+ * With two processes, the engine process executes this program anew: so its addresses differ from the broker's, and
  * after an upgrade it can be another version. It gets the broker's command line, and three descriptors at fixed
  * numbers.
  */
@@ -54,9 +54,10 @@ bool uvd_image_init(struct uvd_image *p, const struct uvd_options *options, stru
 	if (p->exe < 0)
 		uvd_logf(log, UVD_ERR, "cannot open /proc/self/exe: %s", uvd_errno_name(errno));
 	else
-		uvd_logf(log, UVD_ERR,
-			 "--config %s: with --separate yes it must be a regular file, because it is read twice",
-			 options->config);
+		uvd_logf(
+			log, UVD_ERR,
+			"--config %s: it must be a regular file, because both processes read it; with --separate no one does",
+			options->config);
 	return false;
 }
 

@@ -96,9 +96,9 @@ static const char *broker_refuses(int err)
 {
 	switch (err) {
 	case -EPERM:
-		return "with --separate yes, User Capabilities must be those of a configured device";
+		return "User Capabilities must be those of a configured device, unless uverbsd runs with --separate no";
 	case -EACCES:
-		return "with --separate yes, the adapter must be that of a configured device";
+		return "the adapter must be that of a configured device, unless uverbsd runs with --separate no";
 	default:
 		return "the broker refuses the device";
 	}

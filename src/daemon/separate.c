@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The daemon in two processes (--separate yes). The broker does what needs privileges but no client: the control
+ * The daemon in two processes, unless --separate no is given. The broker does what needs privileges but no client: the control
  * socket's path, nodes, the sysfs directory, the overlay. The engine process says when, and names a device by its
  * index. The rest of what the broker needs comes from its own options, or from a device's configuration that it
  * checked when the device was added.
@@ -550,6 +550,16 @@ static int start_broker(struct separate *s, bool *is_engine)
 	return status;
 }
 
+static void separate_warn_of_user(const struct separate *s)
+{
+	if (s->options->engine_is_nobody)
+		uvd_logf(
+			s->log, UVD_WARN,
+			"there is no user " UVD_ENGINE_USER
+			": the engine process runs as nobody, whose other processes can "
+			"end it; create the user, as contrib/sysusers.d/uverbsd.conf does, or name one with --engine-user");
+}
+
 /* Runs the broker to its end. Also returns in a child that could not become the engine process. */
 static int serve_as_broker(struct separate *s)
 {
@@ -560,6 +570,7 @@ static int serve_as_broker(struct separate *s)
 	s->control = uvd_control_listen(s->options->control, s->log);
 	if (s->control < 0)
 		return 1;
+	separate_warn_of_user(s);
 	status = start_broker(s, &is_engine);
 	close(s->control);
 	if (!is_engine)
@@ -578,7 +589,8 @@ int uvd_daemon_separate(const struct uvd_options *options)
 	} else if (s) {
 		*s = (struct separate){ .options = options, .log = log, .image = { .exe = -1, .config = -1 } };
 		uvd_announce_init(&s->announce, options);
-		if (uvd_daemon_paths_are_ours(options, log) && uvd_image_init(&s->image, options, log))
+		if (uvd_broker_may_run(log) && uvd_daemon_paths_are_ours(options, log) &&
+		    uvd_image_init(&s->image, options, log))
 			status = serve_as_broker(s);
 		uvd_image_fini(&s->image);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How code comes into the engine process of --separate yes, whose sandbox opens no file and maps code from slots alone
+ * How code comes into the engine process, whose sandbox opens no file and maps code from slots alone
  * (broker/wire.h). The broker makes the slots before each engine process, and copies plug-ins into them. The engine
  * process has descriptors for reading, and no way to get others: the mode of the memfds lets only root open them again.
  */

@@ -3,7 +3,7 @@
  * The filter `limit`: each user, or one user, may have so many objects of a type, and register so many bytes. What
  * existed before the filter was added does not count. XRC domains do not count: users share them. In a user namespace the
  * user is the owner, or each of the ids that are mapped there would have the limit once more. A user is given by number:
- * the engine process of `--separate yes` may not open the files that have the names.
+ * the engine process of uverbsd may not open the files that have the names.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -89,6 +89,10 @@ void uvd_setting_add(struct parser *p, const struct uvd_option_row *row, const c
 /* file.c: adds the settings of the file p->o->config, those of one device or port last. */
 void uvd_options_read_file(struct parser *p);
 
+/* rows.c: sets the user of the engine process, and that user's group, unless there is no such user or it is root. */
+const char *uvd_option_set_engine_user(const struct uvd_option_row *row, void *base, const char *text,
+				       unsigned int nth);
+
 /* ---- plugins.c --------------------------------------------------------------------------------------------------- */
 
 /* Adds a plug-in to the struct uvd_options, or values to one that is there. text: the file, and lines KEY=VALUE. */

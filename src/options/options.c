@@ -7,10 +7,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { NOBODY = 65534 };
 
 void uvd_opt_fail(struct parser *p, int line, const char *fmt, ...)
 {
@@ -330,14 +333,34 @@ static void options_set_defaults(struct uvd_options *o, enum uvd_program program
 		.mode = 0666,
 		.group = -1,
 		.workers = 2,
-		.engine_uid = 65534,
-		.engine_gid = 65534,
+		.separate = program == UVD_PROGRAM_DAEMON,
 		.root_clients = true,
 		.sysfs = "/run/uverbsd/sysfs",
 		.control = "/run/uverbsd/control",
 		.plugin_dir = UVD_PLUGIN_DIR,
 	};
 	uvd_account_limits_init(&o->limits);
+}
+
+/*
+ * Processes of the user nobody can send the engine process signals, so it has a user of its own by default. uverbsd also
+ * starts where no administrator has created that user.
+ */
+static void default_engine_user(struct parser *p)
+{
+	struct uvd_options *o = p->o;
+	const char *wrong;
+
+	if (!o->separate || o->engine_uid)
+		return;
+	o->engine_is_nobody = !getpwnam(UVD_ENGINE_USER);
+	if (o->engine_is_nobody) {
+		o->engine_uid = o->engine_gid = NOBODY;
+		return;
+	}
+	wrong = uvd_option_set_engine_user(NULL, o, UVD_ENGINE_USER, 0);
+	if (wrong)
+		uvd_opt_fail(p, 0, "--engine-user: `%s` %s", UVD_ENGINE_USER, wrong);
 }
 
 /* Puts the file's settings before those of the command line, which are in p->settings already. */
@@ -390,6 +413,7 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 	if (status < 0) {
 		put_file_first(p);
 		apply_program(p);
+		default_engine_user(p);
 		open_plugins(p);
 		o->devices = p->failed ? NULL : calloc(o->num_devices, sizeof(*o->devices));
 		if (!o->devices)

@@ -28,6 +28,9 @@ enum uvd_program { UVD_PROGRAM_DAEMON = 1, UVD_PROGRAM_RUN = 2 };
 /* The numbers of the descriptors that the broker passes to the engine process. */
 enum { UVD_ENGINE_SOCKET = 3, UVD_ENGINE_CONTROL, UVD_ENGINE_CONFIG /* a copy of the configuration file, or empty */ };
 
+/* The default user of the engine process. contrib/sysusers.d/uverbsd.conf creates it. */
+#define UVD_ENGINE_USER "_uverbsd"
+
 /* A plug-in that is loaded at the start. */
 struct uvd_option_plugin {
 	char *path; /* absolute */
@@ -63,9 +66,10 @@ struct uvd_options {
 	unsigned int mode; /* of the nodes */
 	gid_t group; /* of the nodes; -1: leave it */
 	unsigned int workers; /* threads that read a node's channel */
-	bool separate; /* run a broker with the privileges and an engine process without any */
+	bool separate; /* uverbsd's default: a broker with the privileges and an engine process without any */
 	uid_t engine_uid; /* of the engine process */
 	gid_t engine_gid;
+	bool engine_is_nobody; /* there is no user UVD_ENGINE_USER, and no other one was given */
 	char plugin_dir[PATH_MAX]; /* with a broker: of the plug-ins that can be loaded later */
 	bool engine; /* this is the engine process, which the broker started */
 	int argc; /* main()'s, for the command line of the engine process */

@@ -168,8 +168,7 @@ static const char *set_group(const struct uvd_option_row *row, void *base, const
 	return NULL;
 }
 
-/* Sets the user of the engine process, and that user's group. */
-static const char *set_engine_user(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+const char *uvd_option_set_engine_user(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	struct passwd *p = getpwnam(text);
 	struct uvd_options *o = base;
@@ -368,16 +367,18 @@ static const struct uvd_option_row option_rows[] = {
 	{ "workers", PROGRAM(workers, UVD_PROGRAM_DAEMON), NUMBER(1, 16), .preset = "2",
 	  .help = "threads that serve a node" },
 	{ "separate", .arg = "YES|NO", PROGRAM(separate, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no,
-	  .preset = "no", .help = "serve clients in a process without privileges" },
-	{ "engine-user", .arg = "USER", PROGRAM(engine_uid, UVD_PROGRAM_DAEMON), .set = set_engine_user,
-	  .preset = "nobody", .help = "user of that process: preferably one with no other processes" },
+	  .preset = "yes",
+	  .help = "serve clients in a process without privileges; no: in one process with all of root's, as a debugger may need" },
+	{ "engine-user", .arg = "USER", PROGRAM(engine_uid, UVD_PROGRAM_DAEMON), .set = uvd_option_set_engine_user,
+	  .preset = UVD_ENGINE_USER ", else nobody",
+	  .help = "user of the process without privileges: preferably one with no other processes" },
 	{ "plugin-dir", .arg = "DIR", PROGRAM_STR(plugin_dir, UVD_PROGRAM_DAEMON), .set = set_path,
 	  .preset = UVD_PLUGIN_DIR,
-	  .help = "with --separate yes: the folder of the plug-ins that can be loaded while it runs" },
+	  .help = "with two processes: the folder of the plug-ins that can be loaded while it runs" },
 	{ "internal-engine", PROGRAM(engine, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no },
 	{ "root-clients", .arg = "HOW", PROGRAM(root_clients, UVD_PROGRAM_DAEMON), .set = set_choice,
 	  .choices = root_clients, .preset = "allow",
-	  .help = "with --separate yes: allow or refuse clients that run as root" },
+	  .help = "with two processes: allow or refuse clients that run as root" },
 	{ "join", .arg = "[NAME]", PROGRAM_STR(join, UVD_PROGRAM_RUN), .set = set_string, .omitted = "default",
 	  .help = "share the devices of all runs with this NAME; before an option or `--` it can be left out" },
 	{ "trace", .arg = "FILE", PROGRAM_STR(trace, UVD_PROGRAM_RUN), .set = set_path, .preset = "none",

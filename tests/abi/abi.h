@@ -17,7 +17,7 @@ enum {
 	ON_CUSE = 1 << 3,
 	ON_RUN = 1 << 4,
 	ON_OURS = 1 << 5, /* ON_CUSE, ON_RUN or ON_CORE */
-	ON_SEPARATE = 1 << 6, /* uverbsd --separate yes: set if $UVERBS_SEPARATE is set */
+	ON_SEPARATE = 1 << 6, /* uverbsd in two processes: a CUSE node, unless $UVERBS_ONE_PROCESS is set */
 	ON_CORE = 1 << 7, /* no node: the program has the device's core in its own process */
 };
 

@@ -50,18 +50,9 @@ static void kernel_plug_in(struct plug *plug)
 
 static void our_plug_in(struct plug *plug)
 {
-	/*
-	 * $UVERBS_SPARE is a configured device, for a target that cannot add others. An earlier test may have left it
-	 * plugged in.
-	 */
-	const char *spare = getenv("UVERBS_SPARE"), *ctl = uverbsctl();
-	char command[2 * PATH_MAX + 192], line[128];
+	char command[PATH_MAX + 192], line[128];
 
-	if (spare)
-		snprintf(command, sizeof(command), "%s device remove %.32s >/dev/null 2>&1; %s device add %.32s", ctl,
-			 spare, ctl, spare);
-	else
-		snprintf(command, sizeof(command), "%s device add --persona %s", ctl, target()->name);
+	snprintf(command, sizeof(command), "%s device add --persona %s", uverbsctl(), target()->name);
 	run(command, line, sizeof(line));
 	ck_assert_int_eq(sscanf(line, "%31s %31s", plug->ibdev, plug->number), 2);
 }

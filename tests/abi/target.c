@@ -140,7 +140,9 @@ const struct target *target(void)
 		fprintf(stderr, "%s: no device of a driver known here (id %u)\n", uv_node(), uv_driver_id());
 		exit(2);
 	}
-	found->where |= served_by() | (getenv("UVERBS_SEPARATE") ? ON_SEPARATE : 0);
+	found->where |= served_by();
+	if (found->where & ON_CUSE && !getenv("UVERBS_ONE_PROCESS"))
+		found->where |= ON_SEPARATE;
 	uv_room = found->room;
 	return found;
 }

@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 spec = importlib.util.spec_from_file_location("cuse_conftest", HERE.parent / "cuse" / "conftest.py")
 cuse = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(cuse)
-start, sysfs_is_asked = cuse.start, cuse.sysfs_is_asked
+start, sysfs_is_asked, engine_user = cuse.start, cuse.sysfs_is_asked, cuse.engine_user
 pytest_collection_modifyitems = cuse.pytest_collection_modifyitems
 
 # The clients of build/, which have no sanitizer: it would report what an attack does on purpose.

@@ -123,7 +123,7 @@ static void serve_request(struct server *s, const struct fuse_in_header *h)
 	case FUSE_FLUSH:
 		/*
 		 * The server does not answer the daemon. Root has no uid in this namespace, so the uid differs from
-		 * ours; with --separate yes the daemon's process has our uid, but another session.
+		 * ours; with two processes the daemon's process has our uid, but another session.
 		 */
 		if (((const struct fuse_flush_in *)arg)->fh == 3 &&
 		    (h->uid != getuid() || getsid(h->pid) != getsid(0))) {

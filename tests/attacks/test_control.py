@@ -38,8 +38,8 @@ def status(user=0):
 
 def test_connections_of_one_user_push_out_nobody_elses(start):
     d = start("--devices", "2")
-    held = cuse.start_client("hold-up", user=0)
-    time.sleep(0.5)
+    held = Attack("stuck", "page", user=0)
+    cuse.wait_for("a call that waits", lambda: d.held().get(USER, {}).get("calls"))
     with subprocess.Popen([cuse.BUILD / "tools" / "uverbsctl", "device", "remove", "hfi1_0"], stdout=subprocess.PIPE) as remove:
         time.sleep(0.5)
         assert remove.poll() is None
@@ -54,13 +54,12 @@ def test_connections_of_one_user_push_out_nobody_elses(start):
         assert len(status()["devices"]) == 2
         crowd.append(connect(60, 0))
         assert remove.poll() is None and len(status()["devices"]) == 2
-        held.kill()
+        held.end()
         assert remove.wait(cuse.STUCK) == 0
         assert b"hfi1_0" in remove.stdout.read()
     for sockets, _ in crowd:
         for s in sockets:
             s.close()
-    held.wait()
     assert len(status(USER)["devices"]) == 1
     d.wait_idle()
 

@@ -23,7 +23,7 @@ def told(pid, name):
 
 
 def daemons(d):
-    """Returns the pids of the daemon: with --separate yes also of the engine process and of the broker's children."""
+    """Returns the pids of the daemon: with two processes also of the engine process and of the broker's children."""
     found = [d.process.pid]
     for pid in found:
         for text in told(pid, "children"):

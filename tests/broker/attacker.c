@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * uverbsd --separate yes with a compromised engine process: the broker and its nodes are real, but the process in the
+ * uverbsd with a compromised engine process: the broker and its nodes are real, but the process in the
  * sandbox makes requests that it has no right to. Exit status 0: the broker refused all of them. Arguments: those of
  * uverbsd, with `--devices 1 --ucaps good`. tests/cuse/test_separate.py starts it.
  */

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import pwd
 import re
 import signal
 import socket
@@ -14,24 +15,14 @@ import pytest
 
 BUILD = pathlib.Path(os.environ["UVERBSD_BUILD"])
 CLIENT = BUILD / "tests" / "cuse" / "cuse-client"
-OPTIONS = os.environ.get("UVERBSD_OPTIONS", "").split()  # for every daemon: "--separate yes", for example
-SEPARATE = "yes" in OPTIONS
+OPTIONS = os.environ.get("UVERBSD_OPTIONS", "").split()  # for every daemon: "--separate no", for example
+SEPARATE = "no" not in OPTIONS  # a daemon has two processes, unless its test says otherwise
+ONE_PROCESS = ("--separate", "no")  # for a test that needs it, and says why
+ENGINE_USER = "_uverbsd"
+SYSUSERS = pathlib.Path(__file__).resolve().parents[2] / "contrib" / "sysusers.d" / "uverbsd.conf"
 NOBODY = 65534
 NOBODYS_GROUP = 65533  # a different number: a test must fail if a user id is taken for a group id
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
-USERFAULTFD = "memory behind userfaultfd is EFAULT and does not wait; tests/attacks has memory that does"
-# Tests that are meaningless with --separate yes, and the reason.
-WITHOUT_MEANING = {
-    "test_client_whose_memory_waits_for_ever_holds_nobody_up_and_can_be_killed": USERFAULTFD,
-    "test_a_client_that_holds_a_call_up_holds_up_its_removal_alone": USERFAULTFD,
-    "test_connections_of_one_user_push_out_nobody_elses": USERFAULTFD,
-    "test_threads_are_limited_and_opens_and_closes_go_on": USERFAULTFD,
-    "test_full_table_of_the_daemon_is_the_fallback_and_nothing_spins":
-        "the first call of a file needs three descriptors of the engine process's, and is EFAULT where its table is full",
-    "test_memory_of_a_borrowed_thread_that_died_is_not_the_next_programs":
-        "its memory is in use until it has answered, so its other thread cannot map memory meanwhile",
-    "test_restart_without_a_broker_is_refused": "every daemon of such a run has a broker",
-}
 
 
 # Half a minute each, so with --long only. tests/broker and the other cases of the same test are short tests of the same kind.
@@ -46,10 +37,6 @@ LONG = {
 def pytest_collection_modifyitems(items):
     if not os.environ.get("UVERBSD_LONG"):
         items[:] = [item for item in items if item.name not in LONG]
-    for item in items if SEPARATE else []:
-        reason = WITHOUT_MEANING.get(item.originalname)
-        if reason:
-            item.add_marker(pytest.mark.skip(reason=f"with --separate yes: {reason}"))
 
 
 def wait_for(what, condition, seconds=STUCK):
@@ -181,6 +168,20 @@ def sysfs_is_asked():
     folder = pathlib.Path("/run/modprobe.d")
     folder.mkdir(exist_ok=True)
     (folder / "uverbsd.conf").write_text("alias net-pf-16-proto-20 off\n")
+
+
+def add_engine_user():
+    """Creates the user of the engine process, as an administrator does. Returns its number."""
+    try:
+        return pwd.getpwnam(ENGINE_USER).pw_uid
+    except KeyError:
+        subprocess.run(["systemd-sysusers", SYSUSERS], check=True, timeout=STUCK)
+        return pwd.getpwnam(ENGINE_USER).pw_uid
+
+
+@pytest.fixture(scope="session", autouse=True)
+def engine_user():
+    return add_engine_user()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ except OSError as e:
 sys.stdin.readline()
 """
 
-# Opens the node once as each user of a user namespace. It changes all its ids together, because with --separate yes a program
+# Opens the node once as each user of a user namespace. It changes all its ids together, because with two processes a program
 # whose ids differ gets nothing. It keeps its capabilities then, and stays dumpable, so that the daemon can inspect it.
 OPEN_MAPPED = f"""
 import ctypes, os, sys

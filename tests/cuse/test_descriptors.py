@@ -24,9 +24,10 @@ def seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_full_table_of_the_daemon_is_the_fallback_and_nothing_spins(start):
-    d = start()
-    client = subprocess.Popen([conftest.CLIENT, "full-daemon"], env=conftest.environment(), user=NOBODY, group=NOBODY,
+@pytest.mark.parametrize("processes", [1, 2])
+def test_full_table_of_the_daemon_is_the_fallback_and_nothing_spins(start, processes):
+    d = start("--separate", "yes" if processes == 2 else "no")
+    client = subprocess.Popen([conftest.CLIENT, "full-daemon", str(processes)], env=conftest.environment(), user=NOBODY, group=NOBODY,
                               extra_groups=[], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert client.stdout.readline() == "ready\n"
     before = close_table(d.serving)

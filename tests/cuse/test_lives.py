@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""--separate yes: engine processes that die, are stopped or are told to exit, and their successors."""
+"""Two processes: engine processes that die, are stopped or are told to exit, and their successors."""
 import contextlib
 import errno
 import os
 import pathlib
+import pwd
 import resource
 import shutil
 import signal
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import (BUILD, NOBODY, NOBODYS_GROUP, STUCK, left_behind, run_client, start_client,
+from conftest import (BUILD, ENGINE_USER, NOBODY, NOBODYS_GROUP, ONE_PROCESS, STUCK, left_behind, run_client, start_client,
                       status_of, wait_for)
 
 NODE = "/dev/infiniband/uverbs0"
@@ -38,7 +39,7 @@ def serves(d, nodes=1):
     assert len(d.status()["devices"]) == nodes
     run_client("channels", "2")
     s = status_of(d.serving)
-    assert s["Uid"].split() == [str(NOBODY)] * 4 and s["CapEff"] == s["CapBnd"] == "0" * 16
+    assert s["Uid"].split() == [str(pwd.getpwnam(ENGINE_USER).pw_uid)] * 4 and s["CapEff"] == s["CapBnd"] == "0" * 16
     assert s["NoNewPrivs"] == "1" and s["Seccomp"] == "2" and s["Name"] == "uverbsd"
     return True
 
@@ -147,7 +148,7 @@ def test_restart_is_for_administrators(separate):
 
 
 def test_restart_without_a_broker_is_refused(start):
-    d = start()
+    d = start(*ONE_PROCESS)
     done = uverbsctl("restart")
     assert done.returncode == 1 and "only with --separate yes" in done.stdout and "systemctl restart" in done.stdout
     assert d.status()["devices"]

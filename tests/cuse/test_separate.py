@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""--separate yes: what the engine process may do, and how both processes end. test_lives.py tests how the broker starts another one."""
+"""Two processes: what the engine process may do, and how both processes end. test_lives.py tests how the broker starts another one."""
 import os
 import pathlib
 import resource
@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from conftest import (BUILD, NOBODY, NOBODYS_GROUP, STUCK, children, environment, left_behind, run_client, start_client,
-                      status_of, wait_for)
+from conftest import (BUILD, ENGINE_USER, NOBODY, NOBODYS_GROUP, ONE_PROCESS, STUCK, children, environment, left_behind, run_client,
+                      start_client, status_of, wait_for)
 
 
 @pytest.fixture
@@ -20,11 +20,41 @@ def separate(start):
     return lambda *options: start("--separate", "yes", *options)
 
 
-def test_engine_process_has_no_rights(separate):
+def test_uverbsd_is_two_processes_unless_one_is_asked_for(start):
+    d = start()
+    assert d.serving != d.process.pid and d.stop() == 0
+    d = start(*ONE_PROCESS)
+    assert d.serving == d.process.pid
+
+
+def test_without_its_user_the_engine_process_is_nobodys(start, tmp_path):
+    without = tmp_path / "passwd"
+    lines = pathlib.Path("/etc/passwd").read_text().splitlines(keepends=True)
+    without.write_text("".join(line for line in lines if not line.startswith(f"{ENGINE_USER}:")))
+    in_namespace = ("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/passwd && exec "$@"', without)
+    d = start("--separate", "yes", program=(*in_namespace, BUILD / "src" / "uverbsd"))
+    assert status_of(d.serving)["Uid"].split() == [str(NOBODY)] * 4
+    os.kill(d.serving, signal.SIGKILL)
+    wait_for("another engine process", lambda: d.starts() == 2)
+    said = [line for line in d.log.read_text().splitlines() if ENGINE_USER in line]
+    assert len(said) == 1 and "runs as nobody" in said[0] and "contrib/sysusers.d/uverbsd.conf" in said[0], said
+
+
+def test_two_processes_need_rights_and_one_line_says_which():
+    """uverbsd does not become one process by itself."""
+    for caps, missing in ("-sys_ptrace", ": CAP_SYS_PTRACE;"), ("-all,+dac_override", ": CAP_SYS_PTRACE CAP_SYS_ADMIN "):
+        done = subprocess.run(["setpriv", "--bounding-set", caps, BUILD / "src" / "uverbsd"], stderr=subprocess.PIPE, text=True,
+                              timeout=STUCK)
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
+        assert missing in done.stderr and "--separate no" in done.stderr
+    assert not left_behind()
+
+
+def test_engine_process_has_no_rights(separate, engine_user):
     d = separate()
     engine = d.serving
     s = status_of(engine)
-    assert s["Uid"].split() == [str(NOBODY)] * 4 and "0" not in s["Gid"].split() and not s["Groups"].strip()
+    assert s["Uid"].split() == [str(engine_user)] * 4 and "0" not in s["Gid"].split() and not s["Groups"].strip()
     assert [s[c] for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")] == ["0" * 16] * 5
     assert s["NoNewPrivs"] == "1" and s["Seccomp"] == "2"
     assert os.stat(f"/proc/{engine}/mem").st_uid == 0, "it is dumpable"

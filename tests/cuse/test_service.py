@@ -8,10 +8,10 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, NOBODY, OPTIONS, STUCK, left_behind, run_client, wait_for
+from conftest import BUILD, NOBODY, SEPARATE, STUCK, left_behind, run_client, wait_for
 
 FILTERED = pathlib.Path(__file__).resolve().parent / "filtered.py"
-BOTH = ["yes"] if "yes" in OPTIONS else ["no", "yes"]
+BOTH = ["no", "yes"] if SEPARATE else ["no"]
 
 
 @pytest.fixture(params=["path", "abstract"])

@@ -35,7 +35,7 @@ export SYSFS_PATH=/run/uverbsd/sysfs
 systemctl mask --runtime modprobe@cuse.service systemd-tmpfiles-setup.service >/dev/null 2>&1
 show() { echo "$1=$(systemctl show -p "$1" --value uverbsd)"; }
 client() { setpriv --reuid 65534 --regid 65533 --clear-groups $CLIENT "$@" >/dev/null; echo "$1: $?"; }
-engine() { pgrep -u 65534 -x uverbsd; }
+engine() { pgrep -u _uverbsd -x uverbsd; }
 wait_for() { for ((i = 0; i < 600; i++)); do eval "$1" && return; sleep 0.1; done; echo "not: $1"; }
 """
 

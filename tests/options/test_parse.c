@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The configuration file, and the options of one more device. */
 #include <check.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,45 @@ START_TEST(test_memlock_is_the_clients_for_the_daemon_and_unlimited_under_run)
 	ck_assert_int_eq(uvd_options_parse_device(&o, true, NULL, 0, 1, argv), 0);
 	ck_assert_uint_eq(o.devices[0].memlock, UVD_MEMLOCK_UNLIMITED);
 	uvd_options_free(&o);
+}
+END_TEST
+
+START_TEST(test_daemon_is_two_processes_unless_an_option_says_no)
+{
+	static const struct {
+		enum uvd_program program;
+		const char *value; /* of --separate; NULL: not given */
+		bool separate;
+	} cases[] = { { UVD_PROGRAM_DAEMON, NULL, true },
+		      { UVD_PROGRAM_DAEMON, "yes", true },
+		      { UVD_PROGRAM_DAEMON, "no", false },
+		      { UVD_PROGRAM_RUN, NULL, false } };
+	struct uvd_options o;
+
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *argv[] = { "uverbsd", "--separate", (char *)cases[i].value, NULL };
+
+		ck_assert_int_lt(uvd_options_parse(&o, cases[i].program, "", cases[i].value ? 3 : 1, argv), 0);
+		ck_assert_int_eq(o.separate, cases[i].separate);
+		uvd_options_free(&o);
+	}
+}
+END_TEST
+
+/* Root's user or group would give the engine process what it must not have. */
+START_TEST(test_engine_process_never_has_root_s_user)
+{
+	char *argv[] = { "uverbsd", NULL }, *root[] = { "uverbsd", "--engine-user", "root", NULL };
+	const struct passwd *own = getpwnam(UVD_ENGINE_USER);
+	const uid_t uid = own ? own->pw_uid : 65534;
+	struct uvd_options o;
+
+	ck_assert_int_lt(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, "", 1, argv), 0);
+	ck_assert_int_eq(o.engine_is_nobody, !own);
+	ck_assert_uint_eq(o.engine_uid, uid);
+	ck_assert_uint_ne(o.engine_gid, 0);
+	uvd_options_free(&o);
+	ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, "", 3, root), 2);
 }
 END_TEST
 
@@ -195,6 +235,8 @@ int main(void)
 	tcase_add_loop_test(t, test_section_of_a_device_wins_over_that_of_all_wherever_it_is, 0, 3);
 	tcase_add_loop_test(t, test_command_line_wins_over_each_section, 0, 3);
 	tcase_add_test(t, test_memlock_is_the_clients_for_the_daemon_and_unlimited_under_run);
+	tcase_add_test(t, test_daemon_is_two_processes_unless_an_option_says_no);
+	tcase_add_test(t, test_engine_process_never_has_root_s_user);
 	tcase_add_test(t, test_memlock_of_a_section_is_a_word_or_a_number_of_bytes);
 	tcase_add_test(t, test_later_line_wins_within_a_section);
 	tcase_add_test(t, test_filters_of_the_file_come_before_those_of_the_command_line);

@@ -303,9 +303,10 @@ class CuseDevice(Device):
         # --sysfs overlay: not every program honours SYSFS_PATH.
         options = os.environ.get("UVERBSD_OPTIONS", "").split()
         self.daemon = subprocess.Popen([BUILD / "src/uverbsd", *options, *self.options, "--sysfs", "overlay"], stderr=self.stderr)
-        self.engine = self.daemon.pid
         until(lambda: "uverbsd: ready:" in self.log() or self.daemon.poll() is not None, "uverbsd's start")
         assert self.daemon.poll() is None, self.log()
+        # The broker's first child is the engine process.
+        self.engine = self.daemon.pid if "no" in options else children(self.daemon.pid)[0]
 
     def log(self):
         return pathlib.Path(self.stderr.name).read_text()
@@ -327,7 +328,7 @@ class CuseDevice(Device):
             p.process.wait(STUCK)
 
     def engines(self):
-        return tree_of(self.engine)  # with --separate yes the engine process is a child of the broker
+        return tree_of(self.daemon.pid)
 
     def status(self):
         with socket.socket(socket.AF_UNIX) as s:
@@ -337,7 +338,8 @@ class CuseDevice(Device):
             return json.loads(s.makefile().readline())
 
     def num_fds(self):
-        return len(fds(self.engine))
+        # The engine process keeps sockets to children of the broker, one each.
+        return len(fds(self.engine)) - len([c for c in children(self.daemon.pid) if c != self.engine])
 
     def idle(self):
         s = self.status()

@@ -17,6 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 spec = importlib.util.spec_from_file_location("cuse_conftest", HERE.parent / "cuse" / "conftest.py")
 cuse = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(cuse)
+engine_user = cuse.engine_user
 KERNELS = "/dev/infiniband/uverbs0"
 
 
@@ -45,11 +46,11 @@ def daemon(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def separate(tmp_path_factory):
-    """A daemon whose engine is a process without rights."""
-    folder = tmp_path_factory.mktemp("separate")
-    d = cuse.Daemon(folder, *record.OPTIONS, "--separate", "yes", "--control", "/run/separate/control", "--sysfs", "/run/separate/sysfs")
-    d.control = "/run/separate/control"
+def single(tmp_path_factory):
+    """A daemon that is one process."""
+    folder = tmp_path_factory.mktemp("single")
+    d = cuse.Daemon(folder, *record.OPTIONS, *cuse.ONE_PROCESS, "--control", "/run/single/control", "--sysfs", "/run/single/sysfs")
+    d.control = "/run/single/control"
     yield d
     d.wait_idle()
     assert d.stop() == 0, d.log.read_text()

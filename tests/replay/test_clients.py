@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Traces of clients of a daemon: of 32 bits, and with --separate yes."""
+"""Traces of clients of a daemon: of 32 bits, and with two processes and with one."""
 import contextlib
 import signal
 import subprocess
@@ -28,7 +28,7 @@ def tracing(daemon, path):
         assert trace.wait(record.STUCK) == 0, trace.stderr.read()
 
 
-@pytest.mark.parametrize("name", ["daemon", "separate"])
+@pytest.mark.parametrize("name", ["daemon", "single"])
 def test_the_trace_of_a_client_of_32_bits_is_replayed_like_others(name, client32, request, tmp_path):
     daemon, path = request.getfixturevalue(name), tmp_path / "t.trace"
     with tracing(daemon, path):
@@ -41,15 +41,15 @@ def test_the_trace_of_a_client_of_32_bits_is_replayed_like_others(name, client32
         assert found["calls"] == len(VERBS) and not found["differences"] and not found["not_made"], found
 
 
-def test_the_trace_of_a_client_of_a_daemon_with_separate_is_replayed_like_others(separate, traces, tmp_path):
+def test_the_trace_of_a_client_of_a_daemon_is_replayed_like_others(daemon, traces, tmp_path):
     # The client makes the calls of ibv_rc_pingpong, and starts faster in the virtual machine than two programs of libibverbs.
     path = tmp_path / "t.trace"
-    with tracing(separate, path):
-        found = replayed(separate.nodes[0], traces["pingpong-hfi1"])
+    with tracing(daemon, path):
+        found = replayed(daemon.nodes[0], traces["pingpong-hfi1"])
         assert not found["differences"] and not found["not_made"], found
     calls = calls_of(path)
     assert {"CQ.POLL", "QP.POST_SEND", "QP.MODIFY"} <= {f"{c['object']}.{c['verb']}" for c in calls}
-    for node in KERNELS, separate.nodes[0]:
+    for node in KERNELS, daemon.nodes[0]:
         found = replayed(node, path)
         assert found["calls"] == len(calls) > 80 and not found["differences"], found
         assert {d["target"] for d in found["not_made"]} == (ABSENT if node == KERNELS else set()), found

@@ -338,7 +338,7 @@ static int become_nobody(void *arg)
 	if (!geteuid() && (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
 		return -EDOM;
 	/*
-	 * A process that drops root's ids without an exec is not dumpable, and uverbsd --separate yes serves no such
+	 * A process that drops root's ids without an exec is not dumpable, and uverbsd in two processes serves no such
 	 * process (docs/security.md). These tests check other rules, so make the process dumpable.
 	 */
 	if (prctl(PR_SET_DUMPABLE, 1))

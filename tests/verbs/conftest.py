@@ -11,6 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 spec = importlib.util.spec_from_file_location("cuse_conftest", HERE.parent / "cuse" / "conftest.py")
 cuse = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(cuse)
+engine_user = cuse.engine_user
 
 # rdma-core's tests take minutes on an emulated processor: they need --long.
 collect_ignore = [] if os.environ.get("UVERBSD_LONG") else ["test_pyverbs.py"]

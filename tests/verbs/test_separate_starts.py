@@ -33,7 +33,7 @@ def test_adapter_that_does_not_exist_is_refused(hca, why):
 
 def test_backend_without_configured_adapter_is_refused(tmp_path):
     d = cuse.Daemon(tmp_path, "--separate", "yes", "--backend", "soft")
-    assert "with --separate yes, the adapter must be that of a configured device" in device_add(
+    assert "the adapter must be that of a configured device" in device_add(
         "--backend", "verbs", "--hca", verbs.ADAPTER, "--name", "hfi1_6")
     assert not os.path.exists(f"/proc/{d.serving}/root/dev")
     assert d.stop() == 0, d.log.read_text()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * An engine without CAP_NET_RAW, as that of --separate yes: the kernel would refuse it RAW_PACKET QPs and flows, so the device
+ * An engine without CAP_NET_RAW, as the engine process of uverbsd: the kernel would refuse it RAW_PACKET QPs and flows, so the device
  * has none, whatever the client may do.
  */
 #include <sys/mman.h>
