@@ -39,10 +39,13 @@ struct soft_thread {
 
 /* ---- users ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the key of the user whose threads run this QP. Without accounts each context is a user. */
+/*
+ * Returns the key of the user whose threads run this QP. Without accounts each context is a user. All mapped ids of a
+ * user's namespaces are one user: with threads for each id, a user with many ids would have as many threads.
+ */
 static uint64_t soft_qp_user(const struct soft_qp *qp)
 {
-	return qp->qp.account ? uvd_account_uid(qp->qp.account) : (uintptr_t)qp->qp.pd->context;
+	return qp->qp.account ? uvd_account_person(qp->qp.account) : (uintptr_t)qp->qp.pd->context;
 }
 
 void soft_users_init(struct soft_users *users, void (*run)(struct soft_qp *qp, struct uvd_worker *worker))
