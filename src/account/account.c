@@ -59,8 +59,18 @@ const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
  */
 enum { SPENT_NS = 50 * 1000 * 1000, LEAST_SPENT_NS = SPENT_NS / 256 };
 
+/*
+ * A user is in the bucket of its id. So a range of mapped ids, which has 65,536 of them by default (subuid(5)), adds one
+ * user to each bucket: a client that uses all of its range makes no look-up of another user's longer.
+ * WALK_*: a report copies this many users, from this many buckets, with one locking.
+ */
+enum { USER_BUCKETS = 65536, WALK_USERS = 32, WALK_BUCKETS = 1024 };
+
 struct user {
-	struct list_head of_accounts; /* the list of all */
+	struct user *next; /* in its bucket */
+	struct list_head of_spenders; /* if `spends` */
+	bool spends; /* it is in the list of spenders; the table's lock protects changes */
+	atomic_bool listed; /* a copy of `spends` for threads without the lock */
 	uid_t uid;
 	struct uvd_quota *quota; /* a reference: `used` is what the user holds of this device; NULL: of the daemon */
 	unsigned int ref; /* accounts that name it; under the table's lock */
@@ -74,7 +84,8 @@ struct uvd_accounts {
 	struct uvd_account_limits limits;
 	struct uvd_log *log;
 	pthread_mutex_t lock; /* protects the users */
-	struct list_head users;
+	struct user **buckets; /* USER_BUCKETS */
+	struct list_head spenders; /* users with time on record: only they are compared */
 	_Atomic uint64_t spent; /* ns since the last comparison */
 };
 
@@ -104,16 +115,33 @@ struct uvd_accounts *uvd_accounts_new(const struct uvd_account_limits *limits, s
 
 	if (!accounts)
 		return NULL;
+	/* calloc() gets a block of this size from the kernel, which gives memory only to the pages that are used. */
+	accounts->buckets = calloc(USER_BUCKETS, sizeof(accounts->buckets[0]));
+	if (!accounts->buckets) {
+		free(accounts);
+		return NULL;
+	}
 	accounts->limits = *limits;
 	accounts->log = log;
 	pthread_mutex_init(&accounts->lock, NULL);
-	INIT_LIST_HEAD(&accounts->users);
+	INIT_LIST_HEAD(&accounts->spenders);
 	return accounts;
 }
 
-static void account_user_free(struct user *user)
+static struct user **user_bucket(const struct uvd_accounts *accounts, uid_t uid)
 {
-	list_del_init(&user->of_accounts);
+	return &accounts->buckets[uid % USER_BUCKETS];
+}
+
+static void account_user_free(struct uvd_accounts *accounts, struct user *user)
+{
+	struct user **p = user_bucket(accounts, user->uid);
+
+	while (*p != user)
+		p = &(*p)->next;
+	*p = user->next;
+	if (user->spends)
+		list_del_init(&user->of_spenders);
 	uvd_quota_put(user->quota);
 	free(user);
 }
@@ -122,9 +150,11 @@ void uvd_accounts_free(struct uvd_accounts *accounts)
 {
 	if (!accounts)
 		return;
-	while (!list_empty(&accounts->users))
-		account_user_free(list_first_entry(&accounts->users, struct user, of_accounts));
+	for (unsigned int i = 0; i < USER_BUCKETS; i++)
+		while (accounts->buckets[i])
+			account_user_free(accounts, accounts->buckets[i]);
 	pthread_mutex_destroy(&accounts->lock);
+	free(accounts->buckets);
 	free(accounts);
 }
 
@@ -133,9 +163,9 @@ void uvd_accounts_free(struct uvd_accounts *accounts)
 /* Caller holds the table's lock. Takes a reference, or returns NULL. */
 static struct user *user_get(struct uvd_accounts *accounts, uid_t uid, struct uvd_quota *quota)
 {
-	struct user *user;
+	struct user **bucket = user_bucket(accounts, uid), *user;
 
-	list_for_each_entry(user, &accounts->users, of_accounts) {
+	for (user = *bucket; user; user = user->next) {
 		if (user->uid == uid && user->quota == quota) {
 			user->ref++;
 			return user;
@@ -147,18 +177,41 @@ static struct user *user_get(struct uvd_accounts *accounts, uid_t uid, struct uv
 	user->uid = uid;
 	user->quota = uvd_quota_ref(quota);
 	user->ref = 1;
-	list_add(&user->of_accounts, &accounts->users);
+	user->next = *bucket;
+	*bucket = user;
 	return user;
+}
+
+/* Caller holds the table's lock. */
+static void user_list_spender(struct uvd_accounts *accounts, struct user *user)
+{
+	if (user->spends)
+		return;
+	user->spends = true;
+	atomic_store_explicit(&user->listed, true, memory_order_relaxed);
+	list_add(&user->of_spenders, &accounts->spenders);
+}
+
+/* Caller holds the table's lock. */
+static void user_unlist_spender(struct user *user)
+{
+	user->spends = false;
+	atomic_store_explicit(&user->listed, false, memory_order_relaxed);
+	list_del_init(&user->of_spenders);
 }
 
 /*
  * Caller holds the table's lock. A user with time on record is kept until that has decayed: otherwise closing the last
- * file would clear it.
+ * file would clear it. The comparison frees such a user, so it has to be in the list of spenders.
  */
-static void user_put(struct user *user)
+static void user_put(struct uvd_accounts *accounts, struct user *user)
 {
-	if (!--user->ref && atomic_load_explicit(&user->spent, memory_order_relaxed) <= LEAST_SPENT_NS)
-		account_user_free(user);
+	if (--user->ref)
+		return;
+	if (atomic_load_explicit(&user->spent, memory_order_relaxed) <= LEAST_SPENT_NS)
+		account_user_free(accounts, user);
+	else
+		user_list_spender(accounts, user);
 }
 
 static bool account_names(const struct uvd_account *account, uid_t uid)
@@ -173,7 +226,7 @@ static bool account_names(const struct uvd_account *account, uid_t uid)
 static void account_free(struct uvd_account *account)
 {
 	while (account->num)
-		user_put(account->users[--account->num]);
+		user_put(account->accounts, account->users[--account->num]);
 	free(account);
 }
 
@@ -336,25 +389,43 @@ void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, ui
 
 /* ---- processor time ---------------------------------------------------------------------------------------------- */
 
-/* Decides for each user whether it is ahead, halves its time, and frees idle users that no account names. */
+/*
+ * Decides for each user with time on record whether it is ahead, halves its time, and frees idle users that no account
+ * names. A user whose time has decayed leaves the list until more is spent for it. What is spent for it at that moment
+ * may be left out of one comparison.
+ */
 static void accounts_compare(struct uvd_accounts *accounts)
 {
 	uint64_t sum = 0, num = 0;
 	struct user *user, *next;
+	bool ahead;
 
 	uvd_lock(&accounts->lock);
-	list_for_each_entry(user, &accounts->users, of_accounts) {
+	list_for_each_entry(user, &accounts->spenders, of_spenders) {
 		user->compared = atomic_load_explicit(&user->spent, memory_order_relaxed);
 		sum += user->compared;
 		num += user->compared > LEAST_SPENT_NS;
 	}
-	list_for_each_entry_safe(user, next, &accounts->users, of_accounts) {
-		atomic_store_explicit(&user->ahead, num && user->compared > sum / num, memory_order_relaxed);
+	list_for_each_entry_safe(user, next, &accounts->spenders, of_spenders) {
+		ahead = num && user->compared > sum / num;
+		atomic_store_explicit(&user->ahead, ahead, memory_order_relaxed);
 		atomic_fetch_sub_explicit(&user->spent, user->compared - user->compared / 2, memory_order_relaxed);
-		if (!user->ref && user->compared / 2 <= LEAST_SPENT_NS)
-			account_user_free(user);
+		if (user->compared / 2 > LEAST_SPENT_NS)
+			continue;
+		if (!user->ref)
+			account_user_free(accounts, user);
+		else if (!ahead)
+			user_unlist_spender(user);
 	}
 	uvd_unlock(&accounts->lock);
+}
+
+/* The account has a reference to the user, so the user is not freed meanwhile. */
+static void account_list_spender(struct uvd_account *account)
+{
+	uvd_lock(&account->accounts->lock);
+	user_list_spender(account->accounts, account->spender);
+	uvd_unlock(&account->accounts->lock);
 }
 
 void uvd_account_spend(struct uvd_account *account, uint64_t ns)
@@ -364,6 +435,8 @@ void uvd_account_spend(struct uvd_account *account, uint64_t ns)
 	if (!account || !account->spender)
 		return;
 	atomic_fetch_add_explicit(&account->spender->spent, ns, memory_order_relaxed);
+	if (!atomic_load_explicit(&account->spender->listed, memory_order_relaxed))
+		account_list_spender(account);
 	before = atomic_fetch_add_explicit(&account->accounts->spent, ns, memory_order_relaxed);
 	/* Exactly one thread sees the sum reach SPENT_NS. */
 	if (before < SPENT_NS && before + ns >= SPENT_NS) {
@@ -411,21 +484,71 @@ uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource r
 	return atomic_load_explicit(&account->users[0]->used[res], memory_order_relaxed);
 }
 
-void uvd_accounts_each(struct uvd_accounts *accounts,
-		       void (*fn)(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max), void *arg)
-{
-	struct user *user;
-	uint64_t used;
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
+/*
+ * A walk through all users. It copies some users at a time, and reports them without the lock: others need the lock for
+ * each open, and a client may have as many users as it has mapped ids.
+ */
+struct account_walk {
+	unsigned int bucket, skip; /* where it goes on: so many users of the bucket were copied */
+	unsigned int num;
+	struct user_copy {
+		uid_t uid;
+		struct uvd_quota *quota; /* a reference, or NULL */
+		uint64_t used[UVD_NUM_RES], max[UVD_NUM_RES];
+	} copies[WALK_USERS];
+};
+
+static void walk_copy_user(struct uvd_accounts *accounts, struct account_walk *walk, const struct user *user)
+{
+	struct user_copy *copy = &walk->copies[walk->num++];
+
+	copy->uid = user->uid;
+	copy->quota = uvd_quota_ref(user->quota);
+	for (int res = 0; res < UVD_NUM_RES; res++) {
+		copy->used[res] = atomic_load_explicit(&user->used[res], memory_order_relaxed);
+		copy->max[res] = user_limit(accounts, user, res);
+	}
+}
+
+/* Drops the last copies, and makes others. Returns false after the last users. Leaves out users that come meanwhile. */
+static bool accounts_walk(struct uvd_accounts *accounts, struct account_walk *walk)
+{
+	const unsigned int end = walk->bucket + WALK_BUCKETS;
+	const struct user *user;
+	unsigned int i;
+
+	while (walk->num)
+		uvd_quota_put(walk->copies[--walk->num].quota);
+	if (walk->bucket == USER_BUCKETS)
+		return false;
 	uvd_lock(&accounts->lock);
-	list_for_each_entry(user, &accounts->users, of_accounts) {
-		for (int res = 0; res < UVD_NUM_RES && !user->quota; res++) {
-			used = atomic_load_explicit(&user->used[res], memory_order_relaxed);
-			if (used)
-				fn(arg, user->uid, res, used, user_limit(accounts, user, res));
+	while (walk->bucket < USER_BUCKETS && walk->bucket < end && walk->num < WALK_USERS) {
+		user = accounts->buckets[walk->bucket];
+		for (i = 0; user && i < walk->skip; i++)
+			user = user->next;
+		for (; user && walk->num < WALK_USERS; user = user->next, walk->skip++)
+			walk_copy_user(accounts, walk, user);
+		if (!user) {
+			walk->bucket++;
+			walk->skip = 0;
 		}
 	}
 	uvd_unlock(&accounts->lock);
+	return true;
+}
+
+void uvd_accounts_each(struct uvd_accounts *accounts,
+		       void (*fn)(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max), void *arg)
+{
+	struct account_walk walk = {};
+
+	while (accounts_walk(accounts, &walk))
+		for (const struct user_copy *user = walk.copies; user < walk.copies + walk.num; user++)
+			for (int res = 0; res < UVD_NUM_RES && !user->quota; res++)
+				if (user->used[res])
+					fn(arg, user->uid, res, user->used[res], user->max[res]);
 }
 
 void uvd_accounts_each_quota(struct uvd_accounts *accounts,
@@ -433,17 +556,12 @@ void uvd_accounts_each_quota(struct uvd_accounts *accounts,
 					uint64_t max),
 			     void *arg)
 {
-	struct user *user;
-	uint64_t used, max;
+	struct account_walk walk = {};
 
-	uvd_lock(&accounts->lock);
-	list_for_each_entry(user, &accounts->users, of_accounts) {
-		for (int res = 0; res < UVD_NUM_RES && user->quota; res++) {
-			used = atomic_load_explicit(&user->used[res], memory_order_relaxed);
-			max = user_limit(accounts, user, res);
-			if (used && max != UINT64_MAX)
-				fn(arg, uvd_quota_device(user->quota), user->uid, res, used, max);
-		}
-	}
-	uvd_unlock(&accounts->lock);
+	while (accounts_walk(accounts, &walk))
+		for (const struct user_copy *user = walk.copies; user < walk.copies + walk.num; user++)
+			for (int res = 0; res < UVD_NUM_RES && user->quota; res++)
+				if (user->used[res] && user->max[res] != UINT64_MAX)
+					fn(arg, uvd_quota_device(user->quota), user->uid, res, user->used[res],
+					   user->max[res]);
 }

@@ -116,7 +116,7 @@ uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource r
 
 /*
  * Calls fn for each user and each resource of which the user holds some of the daemon. max is UINT64_MAX if the user is exempt. Holds
- * the table's lock meanwhile: fn must not call functions of this header.
+ * no lock meanwhile: what changes during the call may or may not be reported.
  */
 void uvd_accounts_each(struct uvd_accounts *accounts,
 		       void (*fn)(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max), void *arg);

@@ -3,12 +3,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uverbsd/backend.h>
 
-enum { MAX_LOOKS = 64 /* users that one uvd_turns_take() looks at: one with many mapped uids counts as many */ };
+enum { MAX_LOOKS = 64 /* users that one uvd_turns_take() looks at */ };
 
+/*
+ * A user with all mapped ids of its namespaces: the calls of all of them are charged to the same share, so they wait in
+ * one queue. With a queue for each id, a user with many ids would have as many turns, and the search for a queue would
+ * take as long.
+ */
 struct turn_user {
 	struct list_head of_turns;
-	uid_t uid;
+	struct turn_user *next; /* in its bucket */
+	uid_t uid; /* uvd_account_person() */
 	struct list_head calls, closes; /* turns that wait */
 	unsigned int closing; /* closes in progress */
 };
@@ -18,8 +25,10 @@ void uvd_turns_init(struct uvd_turns *t)
 	atomic_init(&t->waiting, 0);
 	pthread_mutex_init(&t->lock, NULL);
 	INIT_LIST_HEAD(&t->users);
-	for (int i = 0; i < UVD_TURN_BUCKETS; i++)
+	for (int i = 0; i < UVD_TURN_BUCKETS; i++) {
 		INIT_LIST_HEAD(&t->buckets[i]);
+		t->user_buckets[i] = NULL;
+	}
 }
 
 void uvd_turns_fini(struct uvd_turns *t)
@@ -30,28 +39,36 @@ void uvd_turns_fini(struct uvd_turns *t)
 /* ---- users ------------------------------------------------------------------------------------------------------- */
 
 /* Caller holds t->lock, for this and the other functions of this section. */
-static struct turn_user *turn_user_find(struct uvd_turns *t, uid_t uid)
+static struct turn_user **turn_user_bucket(struct uvd_turns *t, uid_t uid)
 {
-	struct turn_user *user;
-
-	list_for_each_entry(user, &t->users, of_turns)
-		if (user->uid == uid)
-			return user;
-	return NULL;
+	return &t->user_buckets[uid % UVD_TURN_BUCKETS];
 }
 
-static struct turn_user *turn_user_get(struct uvd_turns *t, uid_t uid)
+static struct turn_user *turn_user_find(struct uvd_turns *t, const struct uvd_account *account)
 {
-	struct turn_user *user = turn_user_find(t, uid);
+	const uid_t uid = uvd_account_person(account);
+	struct turn_user *user = *turn_user_bucket(t, uid);
+
+	while (user && user->uid != uid)
+		user = user->next;
+	return user;
+}
+
+static struct turn_user *turn_user_get(struct uvd_turns *t, const struct uvd_account *account)
+{
+	struct turn_user *user = turn_user_find(t, account), **bucket;
 
 	if (user)
 		return user;
 	user = calloc(1, sizeof(*user));
 	if (!user)
 		return NULL;
-	user->uid = uid;
+	user->uid = uvd_account_person(account);
 	INIT_LIST_HEAD(&user->calls);
 	INIT_LIST_HEAD(&user->closes);
+	bucket = turn_user_bucket(t, user->uid);
+	user->next = *bucket;
+	*bucket = user;
 	list_add_tail(&user->of_turns, &t->users);
 	t->num_users++;
 	return user;
@@ -59,8 +76,13 @@ static struct turn_user *turn_user_get(struct uvd_turns *t, uid_t uid)
 
 static void turn_user_put(struct uvd_turns *t, struct turn_user *user)
 {
+	struct turn_user **p = turn_user_bucket(t, user->uid);
+
 	if (!list_empty(&user->calls) || !list_empty(&user->closes) || user->closing)
 		return;
+	while (*p != user)
+		p = &(*p)->next;
+	*p = user->next;
 	list_del_init(&user->of_turns);
 	t->num_users--;
 	free(user);
@@ -144,8 +166,7 @@ static void turn_unlink(struct uvd_turns *t, struct uvd_turn *turn)
 /* Caller holds t->lock. */
 static bool turns_begin(struct uvd_turns *t, struct uvd_account *account, bool close)
 {
-	struct turn_user *user =
-		close ? turn_user_get(t, uvd_account_uid(account)) : turn_user_find(t, uvd_account_uid(account));
+	struct turn_user *user = close ? turn_user_get(t, account) : turn_user_find(t, account);
 	bool begins;
 
 	if (!user) /* without memory for a user, closes are neither counted nor limited */
@@ -172,7 +193,7 @@ static int turns_queue(struct uvd_turns *t, struct uvd_turn *turn, bool first)
 		atomic_fetch_sub_explicit(&t->waiting, 1, memory_order_relaxed);
 		return 0;
 	}
-	user = turn_user_get(t, uvd_account_uid(turn->account));
+	user = turn_user_get(t, turn->account);
 	if (!user) {
 		atomic_fetch_sub_explicit(&t->waiting, 1, memory_order_relaxed);
 		return -ENOMEM;
@@ -218,7 +239,7 @@ static void turns_uncharge(struct uvd_turns *t, struct uvd_account *account, boo
 		return;
 	}
 	uvd_lock(&t->lock);
-	user = turn_user_find(t, uvd_account_uid(account));
+	user = turn_user_find(t, account);
 	if (user && user->closing) {
 		user->closing--;
 		turn_user_put(t, user);
@@ -303,7 +324,7 @@ bool uvd_turns_interrupt(struct uvd_turns *t, uint64_t unique, struct uvd_turn *
 		found = NULL;
 	if (found) {
 		turn_unlink(t, found);
-		turn_user_put(t, turn_user_find(t, uvd_account_uid(found->account)));
+		turn_user_put(t, turn_user_find(t, found->account));
 	}
 	uvd_unlock(&t->lock);
 	*turn = found;

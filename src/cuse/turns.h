@@ -3,7 +3,7 @@
  * Shares and turns. A user's calls are carried out at once while a part of the user's share (UVD_RES_CALLS) is free.
  * Further calls wait in a FIFO queue of the user's own, and the queues take turns. The last close of a file is not a
  * call: it is never refused and not charged to the share, but at most UVD_TURN_CLOSES closes of one user are carried
- * out at a time.
+ * out at a time. The user is uvd_account_person(): all mapped ids of a user's namespaces have one queue.
  *
  * With a broker an open of the node is a call (serve.c).
  *
@@ -44,6 +44,7 @@ struct uvd_turns {
 	unsigned int num_users;
 	bool ended;
 	struct list_head buckets[UVD_TURN_BUCKETS]; /* requests that wait, by unique */
+	struct turn_user *user_buckets[UVD_TURN_BUCKETS]; /* the users, by id */
 };
 
 void uvd_turns_init(struct uvd_turns *t);

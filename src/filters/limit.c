@@ -45,9 +45,9 @@ struct limit_object {
 	uint64_t bytes;
 };
 
-/* A user stays until the filter ends. */
+/* A user who holds something that counts. */
 struct limit_user {
-	struct limit_user *next;
+	struct limit_user *next; /* of the bucket */
 	uid_t uid;
 	uint64_t num[LIMIT_KINDS], bytes;
 };
@@ -63,7 +63,7 @@ struct limit {
 	uint64_t uid; /* UINT64_MAX: each user */
 	int err;
 	pthread_mutex_t lock; /* the rest; a leaf */
-	struct limit_user *users;
+	struct limit_user *users[LIMIT_BUCKETS];
 	struct limit_object *buckets[LIMIT_BUCKETS];
 };
 
@@ -137,14 +137,15 @@ static void limit_exit(struct uvd_ibdev *dev, void *data)
 	struct limit_object *o;
 	struct limit_user *u;
 
-	for (unsigned int i = 0; i < LIMIT_BUCKETS; i++)
+	for (unsigned int i = 0; i < LIMIT_BUCKETS; i++) {
 		while ((o = f->buckets[i])) {
 			f->buckets[i] = o->next;
 			free(o);
 		}
-	while ((u = f->users)) {
-		f->users = u->next;
-		free(u);
+		while ((u = f->users[i])) {
+			f->users[i] = u->next;
+			free(u);
+		}
 	}
 	pthread_mutex_destroy(&f->lock);
 	free(f);
@@ -153,18 +154,34 @@ static void limit_exit(struct uvd_ibdev *dev, void *data)
 /* Caller holds f->lock. Returns NULL if there is no memory. */
 static struct limit_user *limit_user(struct limit *f, uid_t uid)
 {
-	struct limit_user *u;
+	struct limit_user **bucket = &f->users[uid % LIMIT_BUCKETS], *u;
 
-	for (u = f->users; u; u = u->next)
+	for (u = *bucket; u; u = u->next)
 		if (u->uid == uid)
 			return u;
 	u = uvd_zalloc(sizeof(*u));
 	if (!u)
 		return NULL;
 	u->uid = uid;
-	u->next = f->users;
-	f->users = u;
+	u->next = *bucket;
+	*bucket = u;
 	return u;
+}
+
+/* Caller holds f->lock. Frees the user if it holds nothing. */
+static void limit_user_put(struct limit *f, struct limit_user *user)
+{
+	struct limit_user **p = &f->users[user->uid % LIMIT_BUCKETS];
+
+	if (user->bytes)
+		return;
+	for (unsigned int i = 0; i < LIMIT_KINDS; i++)
+		if (user->num[i])
+			return;
+	while (*p != user)
+		p = &(*p)->next;
+	*p = user->next;
+	free(user);
 }
 
 static struct limit_object **limit_bucket(struct limit *f, const void *object)
@@ -206,6 +223,8 @@ static int limit_take(struct limit *f, enum limit_kind kind, const void *object,
 		*bucket = o;
 		u->num[kind]++;
 		u->bytes += bytes;
+	} else if (u) {
+		limit_user_put(f, u);
 	}
 	pthread_mutex_unlock(&f->lock);
 	if (few && small)
@@ -238,6 +257,7 @@ static void limit_give_back(struct limit *f, const void *object)
 		*p = o->next;
 		o->user->num[o->kind]--;
 		o->user->bytes -= o->bytes;
+		limit_user_put(f, o->user);
 	}
 	pthread_mutex_unlock(&f->lock);
 	free(o);

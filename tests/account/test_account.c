@@ -331,6 +331,59 @@ START_TEST(test_many_mapped_ids_are_ahead_together)
 }
 END_TEST
 
+START_TEST(test_time_on_record_decays_and_the_user_can_be_ahead_again)
+{
+	struct uvd_account *a = account_of(1000, 1000), *b = account_of(1001, 1001);
+
+	for (int round = 0; round < 2; round++) {
+		uvd_account_spend(b, WINDOW / 5);
+		for (int i = 0; i < 3; i++)
+			uvd_account_spend(a, WINDOW);
+		ck_assert(uvd_account_is_ahead(a) && !uvd_account_is_ahead(b));
+		/* The other one spends alone until nothing of this one is on record. */
+		for (int i = 0; i < 40; i++)
+			uvd_account_spend(b, WINDOW);
+		ck_assert(!uvd_account_is_ahead(a) && !uvd_account_is_ahead(b));
+	}
+	uvd_account_put(a);
+	uvd_account_put(b);
+}
+END_TEST
+
+struct report {
+	unsigned int seen[200];
+};
+
+/* If the lock was held, the account could not be had. */
+static void report_one(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
+{
+	struct uvd_account *a = account_of(5000, 5000);
+
+	ck_assert_uint_eq(res, UVD_RES_FILES);
+	ck_assert_uint_ge(uid, 1000);
+	ck_assert_uint_lt(uid, 1200);
+	((struct report *)arg)->seen[uid - 1000]++;
+	uvd_account_put(a);
+}
+
+START_TEST(test_report_leaves_the_lock_to_others_and_reports_each_once)
+{
+	struct uvd_account *a[200];
+	struct report report = {};
+
+	for (uid_t i = 0; i < 200; i++) {
+		a[i] = account_of(1000 + i, 1000 + i);
+		ck_assert_int_eq(uvd_account_charge(a[i], UVD_RES_FILES, 1), 0);
+	}
+	uvd_accounts_each(accounts, report_one, &report);
+	for (int i = 0; i < 200; i++) {
+		ck_assert_uint_eq(report.seen[i], 1);
+		uvd_account_uncharge(a[i], UVD_RES_FILES, 1);
+		uvd_account_put(a[i]);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("account");
@@ -351,5 +404,7 @@ int main(void)
 	tcase_add_test(t, test_user_alone_whose_threads_spend_during_the_comparison_is_not_ahead);
 	tcase_add_test(t, test_user_without_an_account_for_a_moment_is_still_ahead);
 	tcase_add_test(t, test_many_mapped_ids_are_ahead_together);
+	tcase_add_test(t, test_time_on_record_decays_and_the_user_can_be_ahead_again);
+	tcase_add_test(t, test_report_leaves_the_lock_to_others_and_reports_each_once);
 	return run_suite("account", t);
 }

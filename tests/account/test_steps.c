@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Two charges at once, in every order: the first one runs a single machine instruction at a time, and after each of them, in
+ * How many instructions a user's calls take while another user has tens of thousands of mapped ids. And two charges at
+ * once, in every order: the first one runs a single machine instruction at a time, and after each of them, in
  * turn, the second one is made as a whole. Threads would meet in the few instructions that matter only now and then.
  */
 #include <check.h>
@@ -9,9 +10,10 @@
 #include <stdbool.h>
 #include <ucontext.h>
 #include "account/account.h"
+#include "../steps.h"
 #include "../suite.h"
 
-enum { MOST = 4 };
+enum { MOST = 4, MAPPED = 30000, SPENT = 50 * 1000 * 1000 /* ns after which users are compared */ };
 
 static struct uvd_accounts *accounts;
 static struct uvd_account *first, *second; /* of two mapped users of one owner */
@@ -96,6 +98,65 @@ START_TEST(test_of_two_charges_at_once_one_gets_the_last_place)
 	uvd_account_uncharge(second, UVD_RES_FILES, MOST);
 }
 END_TEST
+
+/* ---- many users -------------------------------------------------------------------------------------------------- */
+
+static struct uvd_account *mapped[MAPPED];
+
+static void many_come(void)
+{
+	for (uid_t i = 0; i < MAPPED; i++) {
+		const uid_t uids[] = { 100000 + i, 1000 };
+
+		mapped[i] = uvd_account_get(accounts, uids, 2);
+		ck_assert_ptr_nonnull(mapped[i]);
+	}
+}
+
+static void many_go(void)
+{
+	for (uid_t i = 0; i < MAPPED; i++)
+		uvd_account_put(mapped[i]);
+}
+
+static void open_and_close(void *arg)
+{
+	uvd_account_put(uvd_account_get(accounts, &(uid_t){ 2000 }, 1));
+}
+
+static void spend_and_compare(void *arg)
+{
+	uvd_account_spend(arg, SPENT);
+}
+
+static void check_that_many_cost_nothing(void (*fn)(void *arg), void *arg)
+{
+	unsigned long alone, among_many;
+
+	fn(arg);
+	alone = steps_of(fn, arg);
+	many_come();
+	among_many = steps_of(fn, arg);
+	many_go();
+	ck_assert_uint_gt(alone, 20);
+	/* malloc() may take another way. */
+	ck_assert_uint_le(among_many, 2 * alone + 100);
+}
+
+START_TEST(test_mapped_ids_make_no_other_users_open_longer)
+{
+	check_that_many_cost_nothing(open_and_close, NULL);
+}
+END_TEST
+
+START_TEST(test_users_without_time_on_record_are_not_compared)
+{
+	struct uvd_account *spender = uvd_account_get(accounts, &(uid_t){ 2000 }, 1);
+
+	check_that_many_cost_nothing(spend_and_compare, spender);
+	uvd_account_put(spender);
+}
+END_TEST
 #endif
 
 int main(void)
@@ -105,6 +166,8 @@ int main(void)
 	tcase_add_checked_fixture(t, set_up, tear_down);
 #ifdef __x86_64__
 	tcase_add_test(t, test_of_two_charges_at_once_one_gets_the_last_place);
+	tcase_add_test(t, test_mapped_ids_make_no_other_users_open_longer);
+	tcase_add_test(t, test_users_without_time_on_record_are_not_compared);
 #endif
 	return run_suite("charges of an account, step by step", t);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cuse/turns.h"
+#include "../steps.h"
 #include "../suite.h"
 
 enum { SHARE = 2 };
@@ -31,7 +32,7 @@ static void set_up_with(uint64_t share, uint64_t bytes)
 
 static void set_up(void)
 {
-	set_up_with(SHARE, 1 << 20);
+	set_up_with(SHARE, 1 << 24);
 }
 
 static void count_use(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
@@ -338,6 +339,99 @@ START_TEST(test_threads_lose_no_call_and_carry_out_none_twice)
 }
 END_TEST
 
+/* ---- mapped ids -------------------------------------------------------------------------------------------------- */
+
+static struct uvd_account *mapped_id(uid_t i)
+{
+	const uid_t uids[] = { 100000 + i, 1000 };
+
+	return uvd_account_get(accounts, uids, 2);
+}
+
+START_TEST(test_mapped_ids_have_one_queue_and_one_turn)
+{
+	struct uvd_account *other = user(1001), *id[6];
+
+	for (uid_t i = 0; i < 6; i++) {
+		id[i] = mapped_id(i);
+		ck_assert_int_eq(enter(id[i], 2 + 2 * i), i < SHARE ? 0 : 1);
+	}
+	ck_assert_uint_eq(turns.num_users, 1);
+	for (int i = 0; i <= SHARE; i++)
+		ck_assert_int_eq(enter(other, 100 + 2 * i), i < SHARE ? 0 : 1);
+	leave(id[0]);
+	leave(other);
+	/* One of the ids begins; then it is the other user's turn, and no id's. */
+	ck_assert_uint_eq(take(), 6);
+	ck_assert_uint_eq(take(), 104);
+	ck_assert_uint_eq(take(), 0);
+	for (uid_t i = 1; i < 6; i++) {
+		leave(id[i]);
+		ck_assert_uint_eq(take(), i < 4 ? 6 + 2 * i : 0);
+	}
+	leave(other);
+	leave(other);
+	for (uid_t i = 0; i < 6; i++)
+		uvd_account_put(id[i]);
+	uvd_account_put(other);
+}
+END_TEST
+
+START_TEST(test_mapped_ids_have_the_closes_of_one_user)
+{
+	struct uvd_account *one = mapped_id(0), *two = mapped_id(1);
+
+	for (uint64_t i = 0; i < UVD_TURN_CLOSES; i++)
+		ck_assert_int_eq(close_of(i % 2 ? one : two, 2 + 2 * i), 0);
+	ck_assert_int_eq(close_of(one, 100), 1);
+	uvd_turns_leave(&turns, two, true);
+	ck_assert_uint_eq(take(), 100);
+	for (uint64_t i = 0; i < UVD_TURN_CLOSES; i++)
+		uvd_turns_leave(&turns, one, true);
+	uvd_account_put(one);
+	uvd_account_put(two);
+}
+END_TEST
+
+#ifdef __x86_64__
+enum { MAPPED = 30000 };
+
+static void victims_call(void *victim)
+{
+	ck_assert_int_eq(enter(victim, 1000000), 0);
+	leave(victim);
+}
+
+START_TEST(test_mapped_ids_make_no_other_users_call_longer)
+{
+	struct uvd_account *victim = user(1001), *id;
+	unsigned long alone, among_many;
+	struct uvd_turn *turn;
+
+	/* A call waits in both cases: else the victim's takes no lock. */
+	id = mapped_id(0);
+	for (uint64_t i = 0; i <= SHARE; i++)
+		ck_assert_int_eq(enter(id, 2 + 2 * i), i < SHARE ? 0 : 1);
+	alone = steps_of(victims_call, victim);
+	for (uid_t i = 0; i < MAPPED; i++) {
+		struct uvd_account *many = mapped_id(1 + i);
+
+		ck_assert_int_eq(enter(many, 100 + 2 * i), 1);
+		uvd_account_put(many);
+	}
+	among_many = steps_of(victims_call, victim);
+	while ((turn = uvd_turns_end(&turns)))
+		uvd_turn_free(turn);
+	ck_assert_uint_gt(alone, 20);
+	ck_assert_uint_le(among_many, 2 * alone + 100);
+	for (int i = 0; i < SHARE; i++)
+		leave(id);
+	uvd_account_put(id);
+	uvd_account_put(victim);
+}
+END_TEST
+#endif
+
 int main(void)
 {
 	TCase *t = tcase_create("turns");
@@ -349,6 +443,11 @@ int main(void)
 	tcase_add_test(t, test_a_close_takes_nothing_of_the_share_and_no_bytes);
 	tcase_add_test(t, test_a_call_without_a_thread_is_the_first_of_those_that_wait);
 	tcase_add_test(t, test_a_call_does_not_wait_when_the_last_of_the_others_has_just_ended);
+	tcase_add_test(t, test_mapped_ids_have_one_queue_and_one_turn);
+	tcase_add_test(t, test_mapped_ids_have_the_closes_of_one_user);
+#ifdef __x86_64__
+	tcase_add_test(t, test_mapped_ids_make_no_other_users_call_longer);
+#endif
 	tcase_add_test(t, test_threads_lose_no_call_and_carry_out_none_twice);
 	tcase_set_timeout(t, 120);
 	return run_suite("cuse: turns", t);
