@@ -52,7 +52,7 @@ static bool check_gid_attrs(const struct uvd_device_config *c)
 	return ok;
 }
 
-static bool check_ucaps(const struct uvd_ucap_names *ucaps)
+bool uvd_options_ucaps_ok(const struct uvd_ucap_names *ucaps)
 {
 	if (ucaps->num > UVD_MAX_DEVICE_UCAPS)
 		return false;
@@ -75,5 +75,5 @@ bool uvd_options_device_ok(struct uvd_plugins *names, const struct uvd_device_co
 	for (unsigned int i = 0; i < c->num_ports; i++)
 		if (!config_check_port(&c->ports[i]))
 			return false;
-	return check_gid_attrs(c) && check_ucaps(&c->ucaps);
+	return check_gid_attrs(c) && uvd_options_ucaps_ok(&c->ucaps);
 }

@@ -118,5 +118,7 @@ int uvd_options_give_filters(const struct uvd_options *o, struct uvd_engine *eng
  * within their arrays, and the persona is known. *c must be a copy that the other process cannot change.
  */
 bool uvd_options_device_ok(struct uvd_plugins *names, const struct uvd_device_config *c);
+/* Are these valid names of User Capabilities? Likewise. */
+bool uvd_options_ucaps_ok(const struct uvd_ucap_names *ucaps);
 
 #endif

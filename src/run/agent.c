@@ -19,13 +19,27 @@
 #define PIDFD_THREAD O_EXCL
 #endif
 
+enum { AGENT_MAX_ERRNO = 4095 };
+
 struct request {
 	pid_t tid;
 	int flags;
 	char name[32];
 };
 
-/* The reply is a struct uvd_run_msg of kind 0: a negative errno in status, or 0 and the fd. */
+/* The reply is a struct uvd_run_msg of kind 0: a negative errno in status, or 0 and one fd. The agent may be anybody's. */
+static int agent_take_reply(const struct uvd_run_msg *reply, int fds[UVD_RUN_LINK_FDS])
+{
+	const int fd = reply->status ? -1 : fds[0];
+
+	if (fd >= 0)
+		fds[0] = -1;
+	uvd_run_drop_fds(fds);
+	if (fd >= 0)
+		return fd;
+	return reply->status < 0 && reply->status >= -AGENT_MAX_ERRNO ? reply->status : -EIO;
+}
+
 int uvd_run_agent_open(int agent, pid_t tid, const char *name, int flags)
 {
 	struct request r = { .tid = tid, .flags = flags };
@@ -37,7 +51,7 @@ int uvd_run_agent_open(int agent, pid_t tid, const char *name, int flags)
 	if (send(agent, &r, sizeof(r), MSG_NOSIGNAL) != sizeof(r))
 		return -EIO;
 	err = uvd_run_receive(agent, &reply, fds);
-	return err ? -EIO : reply.status ? reply.status : fds[0];
+	return err ? -EIO : agent_take_reply(&reply, fds);
 }
 
 /* A thread can have a file table of its own, but before Linux 6.9 a pidfd stands for a process only: then use that. */

@@ -2,7 +2,6 @@
 /* The engine process: its devices, the sysfs directory, and process trees as they come and go. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,19 +21,24 @@
 #include "options/options.h"
 #include "run/launch.h"
 #include "sysfs/sysfs.h"
-#include "trace/trace.h"
 #include "util/util.h"
+
+enum {
+	LATE_MS = 3000, /* that a tree's thread has to end after the tree's processes */
+	SILENT_MS = 60000, /* that a run has to send its listener after it has connected */
+	CROWDED_MS = 1000, /* the same while there is no room for another run */
+};
 
 struct host {
 	struct uvd_run_launch *l;
 	struct uvd_run_engine e;
 	struct uvd_run_control *control;
-	struct uvd_recorder *recorder; /* --trace, or NULL */
-	struct uvd_capture *capture; /* --pcap, or NULL */
+	struct uvd_run_outputs outputs;
 	pid_t program; /* 0: it has ended */
 	struct uvd_run_tree *own; /* PROGRAM's process tree; NULL: it has ended */
 	int status; /* PROGRAM's exit status */
 	bool reported; /* to the launcher */
+	struct uvd_run_tree *left; /* trees that have ended, but whose threads wait for somebody else */
 	bool reap_later; /* a child may have ended that host_reap() has not seen */
 	uint64_t show_at; /* when to show the counters next; CLOCK_MONOTONIC, ns */
 };
@@ -99,104 +103,18 @@ static uint32_t own_first_qpn(void)
 	return 0x100 + uvd_random(0xfffe00);
 }
 
-/* --trace. Returns 0 or a negative errno, after a message. */
-static int host_record(struct host *h)
-{
-	const struct uvd_recorder_config config = { .program = uvd_run_program_name };
-	const char *path = h->l->options->trace;
-	int fd, err = 0;
-
-	if (!path)
-		return 0;
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		err = -errno;
-	else
-		h->recorder = uvd_recorder_new(&h->e.core, fd, &config, &err);
-	if (!err)
-		return 0;
-	if (fd >= 0)
-		close(fd);
-	uvd_logf(h->e.log, UVD_ERR, "--trace %s: %s", path, uvd_errno_name(err));
-	return err;
-}
-
-/* The trace ends when all files are closed, so that it has their ends. */
-static void host_record_end(struct host *h)
-{
-	int err = uvd_recorder_free(h->recorder);
-
-	h->recorder = NULL;
-	if (err)
-		uvd_logf(h->e.log, UVD_ERR, "--trace %s: the trace is not complete: %s", h->l->options->trace,
-			 uvd_errno_name(err));
-}
-
-/* Returns a new or emptied file, or a negative errno. A pipe could keep the end of the run waiting. */
-static int host_open_pcap(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	struct stat st;
-
-	if (fd < 0)
-		return -errno;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && !ftruncate(fd, 0))
-		return fd;
-	close(fd);
-	return -EINVAL;
-}
-
-/* --pcap. Returns 0 or a negative errno, after a message. */
-static int host_capture(struct host *h)
-{
-	const char *path = h->l->options->pcap;
-	int fd, err = 0;
-
-	if (!path)
-		return 0;
-	fd = host_open_pcap(path);
-	if (fd < 0)
-		err = fd;
-	else
-		h->capture = uvd_capture_new(fd, 0, &err);
-	if (!err)
-		return 0;
-	if (fd >= 0)
-		close(fd);
-	uvd_logf(h->e.log, UVD_ERR, "--pcap %s: %s%s", path, uvd_errno_name(err),
-		 err == -EINVAL ? ": it must be a regular file" : "");
-	return err;
-}
-
-static void host_capture_end(struct host *h)
-{
-	const char *path = h->l->options->pcap;
-	struct uvd_capture_result result;
-
-	if (!h->capture)
-		return;
-	result = uvd_capture_end(h->capture);
-	if (result.err)
-		uvd_logf(h->e.log, UVD_ERR, "--pcap %s: only the first %" PRIu64 " packets are in the file: %s", path,
-			 result.packets, uvd_errno_name(result.err));
-	if (result.lost)
-		uvd_logf(h->e.log, UVD_WARN,
-			 "--pcap %s: %" PRIu64 " packets lost: they came faster than they could be written", path,
-			 result.lost);
-}
-
 /* Sets the plug-in `soft` up, before it has devices. Returns 0 or a negative errno, after a message. */
 static int host_setup_soft(struct host *h)
 {
 	struct uvd_module *soft;
-	int err = host_capture(h);
+	int err = uvd_run_capture(&h->outputs, &h->e, h->l->options->pcap);
 
 	if (err)
 		return err;
 	soft = uvd_plugins_get(h->e.core.plugins, uvd_plugin_soft.name);
 	uvd_fabric_set_threads(soft->data, num_threads());
 	uvd_fabric_set_first_qpn(soft->data, own_first_qpn());
-	uvd_fabric_set_capture(soft->data, h->capture);
+	uvd_fabric_set_capture(soft->data, h->outputs.capture);
 	uvd_module_put(soft);
 	return 0;
 }
@@ -229,7 +147,7 @@ static int host_setup(struct host *h)
 	e->core.publish_tables = host_publish_tables;
 	e->core.take_facts = uvd_object_take_facts;
 	err = err ?: uvd_options_give_filters(h->l->options->parsed, &e->core) ?: add_devices(e, h->l->options);
-	err = err ?: host_record(h);
+	err = err ?: uvd_run_record(&h->outputs, e, h->l->options->trace);
 	e->core.settle = host_settle;
 	e->core.publish_port = host_publish_port;
 	if (err)
@@ -246,17 +164,17 @@ static void host_teardown(struct host *h)
 
 	uvd_run_control_free(h->control);
 	/* A thread that still waits in a client's memory may use all this later: leak it, as the process exits next. */
-	if (uvd_grants_drain(e->grants, 3000) && uvd_run_files_settle(&e->files, 3000)) {
+	if (!h->left && uvd_grants_drain(e->grants, 3000) && uvd_run_files_settle(&e->files, 3000)) {
 		uvd_grants_free(e->grants);
 		uvd_run_files_fini(&e->files);
-		host_record_end(h);
+		uvd_run_record_end(&h->outputs);
 		uvd_run_devices_fini(e);
 		uvd_engine_fini(&e->core);
-		host_capture_end(h);
-		uvd_capture_free(h->capture);
+		uvd_run_capture_end(&h->outputs);
+		uvd_capture_free(h->outputs.capture);
 	} else {
-		host_record_end(h);
-		host_capture_end(h);
+		uvd_run_record_end(&h->outputs);
+		uvd_run_capture_end(&h->outputs);
 	}
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_sysfs_destroy(sys);
@@ -284,6 +202,7 @@ static struct uvd_run_tree *tree_new(struct uvd_run_engine *e, int link)
 	tree->engine = e;
 	tree->listener = tree->agent = -1;
 	tree->link = link;
+	tree->since = uvd_now_ns();
 	tree->next = e->trees;
 	e->trees = tree;
 	strcpy(ready.root, e->root);
@@ -291,7 +210,7 @@ static struct uvd_run_tree *tree_new(struct uvd_run_engine *e, int link)
 	return tree;
 }
 
-static void tree_free(struct host *h, struct uvd_run_tree *tree)
+static void tree_unlink(struct host *h, struct uvd_run_tree *tree)
 {
 	struct uvd_run_tree **p = &h->e.trees;
 
@@ -300,6 +219,10 @@ static void tree_free(struct host *h, struct uvd_run_tree *tree)
 	*p = tree->next;
 	if (h->own == tree)
 		h->own = NULL;
+}
+
+static void tree_release(struct uvd_run_tree *tree)
+{
 	if (tree->notif)
 		munmap(tree->notif, sizeof(*tree->notif));
 	if (tree->listener >= 0)
@@ -313,6 +236,12 @@ static void tree_free(struct host *h, struct uvd_run_tree *tree)
 	uvd_account_put(tree->account);
 	pthread_mutex_destroy(&tree->serving);
 	free(tree);
+}
+
+static void tree_free(struct host *h, struct uvd_run_tree *tree)
+{
+	tree_unlink(h, tree);
+	tree_release(tree);
 }
 
 static void run_tree_start(struct uvd_run_tree *tree, const struct uvd_run_msg *msg, int *fds)
@@ -344,44 +273,75 @@ static void run_tree_start(struct uvd_run_tree *tree, const struct uvd_run_msg *
 static void link_event(struct uvd_run_tree *tree)
 {
 	struct uvd_run_msg msg;
-	int fds[UVD_RUN_LINK_FDS];
+	int fds[UVD_RUN_LINK_FDS], err;
 
-	if (!uvd_run_receive(tree->link, &msg, fds)) {
-		if (msg.kind == UVD_RUN_LISTENER && tree->listener < 0 && fds[0] >= 0 && fds[1] >= 0)
-			run_tree_start(tree, &msg, fds);
+	err = uvd_run_receive(tree->link, &msg, fds);
+	if (!err && tree->listener < 0 && uvd_run_listener_ok(&msg, fds)) {
+		run_tree_start(tree, &msg, fds);
 		return;
 	}
-	close(tree->link); /* the guardian has died; the tree is served without it */
+	if (!err)
+		uvd_run_drop_fds(fds);
+	/* -EPIPE: the guardian has died, and the tree is served without it. Otherwise it is none of ours. */
+	if (err != -EPIPE)
+		uvd_logf(tree->engine->log, UVD_WARN, "--join: a process sent a message that no run sends");
+	close(tree->link);
 	tree->link = -1;
 }
 
-/*
- * Waits until the files that the tree closed are gone, but not for long: a file of another tree that was opened again
- * through /proc, and closed, also looks as if it were being closed.
- */
-static void wait_for_closes(struct uvd_run_files *files)
-{
-	int ms;
-
-	for (int i = 0; i < 100; i++) {
-		ms = uvd_run_files_closed(files);
-		if (ms < 0 || ms > 100)
-			return;
-		usleep(1000 * ms);
-	}
-}
-
-static void tree_end(struct host *h, struct uvd_run_tree *tree)
+static void tree_say_bye(struct host *h, struct uvd_run_tree *tree)
 {
 	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE, .stays = h->e.trees != tree || tree->next };
 
-	uvd_run_serve_end(tree);
-	wait_for_closes(&h->e.files);
 	if (tree->link >= 0 && (tree != h->own || h->l->join_sock >= 0))
 		uvd_run_send(tree->link, &bye, NULL, 0);
 	if (tree == h->own && h->l->join_sock < 0)
 		h->l->link = dup(tree->link); /* uvd_run_engine_main() says bye after the cleanup */
-	tree_free(h, tree);
+}
+
+/*
+ * Looks at a tree whose processes have ended. The main thread waits for none: a call's memory, a file that an agent has
+ * sent, or a loan may keep the tree's thread for as long as somebody else likes. Such a tree is put aside.
+ * closing: the ms until files that were closed are looked at again; -1: there are none. A file of another tree that was
+ * opened again through /proc, and closed, also looks as if it were being closed, so these are not waited for for long.
+ */
+static void tree_look_at_end(struct host *h, struct uvd_run_tree *tree, int closing)
+{
+	enum { CLOSING_MS = 100 };
+	const bool late = uvd_now_ns() - tree->ended > LATE_MS * UINT64_C(1000000);
+
+	if (uvd_run_serve_ended(tree)) {
+		if (closing >= 0 && closing <= CLOSING_MS && !late)
+			return;
+		pthread_join(tree->thread, NULL);
+		tree_say_bye(h, tree);
+		tree_free(h, tree);
+	} else if (late) {
+		uvd_logf(h->e.log, UVD_WARN,
+			 "a thread waits in the memory of a process that has ended: it is left behind");
+		tree_say_bye(h, tree);
+		if (tree->link >= 0)
+			close(tree->link);
+		tree->link = -1;
+		tree_unlink(h, tree);
+		tree->next = h->left;
+		h->left = tree;
+	}
+}
+
+static void host_release_left(struct host *h)
+{
+	struct uvd_run_tree **p = &h->left, *tree;
+
+	while ((tree = *p)) {
+		if (!uvd_run_serve_ended(tree)) {
+			p = &tree->next;
+			continue;
+		}
+		*p = tree->next;
+		pthread_join(tree->thread, NULL);
+		tree_release(tree);
+	}
 }
 
 /* ---- PROGRAM ----------------------------------------------------------------------------------------------------- */
@@ -425,19 +385,60 @@ static void host_report(struct host *h)
 {
 	if (h->program || h->reported)
 		return;
-	/* The last process has ended: report after tree_end(), without `stays`: the launcher waits for the cleanup. */
+	/* The last process has ended: report after the tree's end, without `stays`: the launcher waits for the cleanup. */
 	if (h->own && h->own->listener >= 0 && uvd_run_hung_up(h->own->listener))
 		return;
 	h->reported = true;
 	uvd_run_report(h->l->up, h->status, h->own);
 }
 
+/* ---- connections that say nothing --------------------------------------------------------------------------------- */
+
+static bool tree_is_silent(const struct host *h, const struct uvd_run_tree *tree, uint64_t ms)
+{
+	return tree != h->own && tree->listener < 0 && tree->link >= 0 && uvd_now_ns() - tree->since > ms * 1000000;
+}
+
+/* Returns the oldest one, if it is that old, or NULL. New trees come first in the list. */
+static struct uvd_run_tree *host_find_silent(const struct host *h, uint64_t ms)
+{
+	struct uvd_run_tree *found = NULL;
+
+	for (struct uvd_run_tree *t = h->e.trees; t; t = t->next)
+		if (tree_is_silent(h, t, ms))
+			found = t;
+	return found;
+}
+
+static unsigned int host_silent_ms(void)
+{
+	const char *text = getenv("UVERBSD_RUN_SILENT_MS"); /* for tests */
+
+	return text ? strtoul(text, NULL, 10) : SILENT_MS;
+}
+
+/* A run has its filter within a moment, unless it is stopped. A connection without one must not keep the engine. */
+static void host_drop_silent(struct host *h)
+{
+	struct uvd_run_tree *tree;
+
+	while ((tree = host_find_silent(h, host_silent_ms())))
+		tree_free(h, tree);
+}
+
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
-static void join_event(struct host *h)
+/* full: there is no room for another tree, unless a silent one makes it. */
+static void join_event(struct host *h, bool full)
 {
-	int link = accept4(h->l->join_sock, NULL, NULL, SOCK_CLOEXEC);
+	struct uvd_run_tree *silent = full ? host_find_silent(h, CROWDED_MS) : NULL;
+	int link;
 
+	if (full && !silent)
+		return;
+	if (silent)
+		tree_free(h, silent);
+	link = accept4(h->l->join_sock, NULL, NULL, SOCK_CLOEXEC);
 	if (link >= 0)
 		tree_new(&h->e, link);
 }
@@ -456,7 +457,8 @@ static void launcher_gone(struct host *h)
 	uvd_run_drop_stderr();
 }
 
-static void trees_events(struct host *h, const struct pollfd *p, unsigned int num)
+/* closing: as for tree_look_at_end() */
+static void trees_events(struct host *h, const struct pollfd *p, unsigned int num, int closing)
 {
 	struct uvd_run_tree *tree = h->e.trees, *next;
 
@@ -464,11 +466,26 @@ static void trees_events(struct host *h, const struct pollfd *p, unsigned int nu
 		next = tree->next;
 		if (p[i].revents)
 			link_event(tree);
-		if (p[i + 1].revents & POLLHUP)
-			tree_end(h, tree);
-		else if (tree->link < 0 && tree->listener < 0)
+		if (tree->ended) {
+			tree_look_at_end(h, tree, closing);
+		} else if (p[i + 1].revents & POLLHUP) {
+			tree->ended = uvd_now_ns();
+			uvd_run_serve_stop(tree);
+		} else if (tree->link < 0 && tree->listener < 0) {
 			tree_free(h, tree);
+		}
 	}
+}
+
+/* In how many ms to look again at trees that end, and at children; most: at the latest. */
+static int host_patience(const struct host *h, int most)
+{
+	enum { END_LOOK_MS = 2, REAP_MS = 20 };
+
+	for (const struct uvd_run_tree *t = h->e.trees; t; t = t->next)
+		if (t->ended)
+			return END_LOOK_MS;
+	return h->reap_later && most > REAP_MS ? REAP_MS : most;
 }
 
 /* Brings the files of the counters up to date twice a second. Returns in how many ms to call it again. */
@@ -485,10 +502,11 @@ static int host_show_counters(struct host *h)
 
 static void host_loop(struct host *h, int sigchld)
 {
-	enum { REAP_MS = 20, FIXED = 5, MAX = FIXED + 2 * 128 };
+	enum { FIXED = 5, MAX = FIXED + 2 * 128 };
 	struct pollfd p[MAX];
 	eventfd_t looks;
 	int wait = -1, show;
+	bool full;
 
 	while (!host_done(h)) {
 		unsigned int n = FIXED;
@@ -499,25 +517,28 @@ static void host_loop(struct host *h, int sigchld)
 		p[4] = (struct pollfd){ .fd = h->e.files.look, .events = POLLIN };
 		for (struct uvd_run_tree *t = h->e.trees; t && n < MAX; t = t->next) {
 			p[n++] = (struct pollfd){ .fd = t->link, .events = POLLIN };
-			p[n++] = (struct pollfd){ .fd = t->listener }; /* for POLLHUP: its thread receives calls */
+			/* For POLLHUP: its thread receives calls. */
+			p[n++] = (struct pollfd){ .fd = t->ended ? -1 : t->listener };
 		}
+		full = n == MAX;
 		/* While there is no room for another tree, runs that join wait to be accepted. */
-		p[3] = (struct pollfd){ .fd = n < MAX ? h->l->join_sock : -1, .events = POLLIN };
-		show = host_show_counters(h);
-		if (h->reap_later && show > REAP_MS)
-			show = REAP_MS;
+		p[3] = (struct pollfd){ .fd = full && !host_find_silent(h, CROWDED_MS) ? -1 : h->l->join_sock,
+					.events = POLLIN };
+		show = host_patience(h, host_show_counters(h));
 		if (poll(p, n, wait < 0 || wait > show ? show : wait) < 0)
 			continue;
 		if (p[4].revents)
 			eventfd_read(h->e.files.look, &looks);
 		wait = uvd_run_files_closed(&h->e.files);
-		trees_events(h, p + FIXED, n - FIXED);
+		trees_events(h, p + FIXED, n - FIXED, wait);
+		host_drop_silent(h);
+		host_release_left(h);
 		if (p[0].revents)
 			host_sigchld(h, sigchld);
 		else if (h->reap_later)
 			host_reap(h);
 		if (p[3].revents)
-			join_event(h);
+			join_event(h, full);
 		if (p[2].revents)
 			launcher_gone(h);
 		host_report(h);

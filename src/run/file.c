@@ -276,11 +276,12 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 
 /* ---- the last close ---------------------------------------------------------------------------------------------- */
 
+/* watch: -1 for all files */
 static void mark_closing(struct uvd_run_files *files, int watch)
 {
 	for (int i = 0; i < UVD_RUN_FILE_HASH; i++)
 		for (struct uvd_run_file *f = files->hash[i]; f; f = f->next) {
-			if (f->watch != watch)
+			if (watch >= 0 && f->watch != watch)
 				continue;
 			if (!f->probe_ms) {
 				f->next_closing = files->closing;
@@ -290,17 +291,25 @@ static void mark_closing(struct uvd_run_files *files, int watch)
 		}
 }
 
+/*
+ * Clients that open their files again and close these make events without end: so it reads only so many, and the caller
+ * finds the others at its next poll(). If more came than the kernel keeps, any file may have been closed.
+ */
 static void read_inotify(struct uvd_run_files *files)
 {
+	enum { MOST_READS = 16 };
 	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	int last = -1;
 	ssize_t n;
 
-	while ((n = read(files->inotify, buf, sizeof(buf))) > 0) {
+	for (int i = 0; i < MOST_READS && (n = read(files->inotify, buf, sizeof(buf))) > 0; i++) {
 		for (ssize_t at = 0; at < n;) {
 			const struct inotify_event *e = (const void *)(buf + at);
 
-			if (e->mask & IN_CLOSE)
-				mark_closing(files, e->wd);
+			if (e->mask & IN_Q_OVERFLOW)
+				mark_closing(files, last = -1);
+			else if (e->mask & IN_CLOSE && e->wd != last)
+				mark_closing(files, last = e->wd);
 			at += sizeof(*e) + e->len;
 		}
 	}

@@ -61,6 +61,8 @@ struct uvd_run_tree {
 	struct uvd_run_engine *engine;
 	int listener;
 	int link; /* to the guardian */
+	uint64_t since; /* when the guardian connected; CLOCK_MONOTONIC, ns */
+	uint64_t ended; /* when its last process had ended; likewise; 0: it lives */
 	int agent; /* to the guardian, which opens what only an ancestor may open; -1: not needed */
 	struct uvd_run_window windows[UVD_RUN_WINDOWS];
 	struct uvd_run_notif *notif; /* shared with the guardian: the current call */
@@ -244,7 +246,12 @@ void uvd_run_program_name(void *arg, pid_t pid, char *name, size_t size);
 
 /* serve.c: starts the tree's thread. Returns 0 or a negative errno. */
 int uvd_run_serve(struct uvd_run_tree *tree);
-/* Ends that thread. Call when the listener has hung up. */
-void uvd_run_serve_end(struct uvd_run_tree *tree);
+/* Tells that thread to end. Call when the listener has hung up. */
+void uvd_run_serve_stop(struct uvd_run_tree *tree);
+/*
+ * Has it ended, and are the loans of its calls over? Call repeatedly, as it wakes the thread. A thread whose caller's memory
+ * does not answer may never end.
+ */
+bool uvd_run_serve_ended(struct uvd_run_tree *tree);
 
 #endif

@@ -20,6 +20,8 @@
 #include "run/launch.h"
 #include "util/util.h"
 
+enum { JOIN_SECONDS = 30 };
+
 static int join_complain(const char *what, int err)
 {
 	fprintf(stderr, "uverbsctl run: --join: %s: %s\n", what, uvd_errno_name(err));
@@ -57,14 +59,22 @@ static int listen_at(const struct sockaddr_un *addr)
 	return join_complain(addr->sun_path, errno);
 }
 
+/* Waits at most JOIN_SECONDS for an engine that does not accept, or that does not greet. */
 static int join_connect(const struct sockaddr_un *addr)
 {
+	const struct timeval patience = { .tv_sec = JOIN_SECONDS };
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	if (sock >= 0 && !connect(sock, (const void *)addr, sizeof(*addr)))
+	if (sock >= 0 && !setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) &&
+	    !setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) &&
+	    !connect(sock, (const void *)addr, sizeof(*addr)))
 		return sock;
-	if (sock >= 0)
+	if (sock >= 0) {
+		const int err = errno;
+
 		close(sock);
+		errno = err;
+	}
 	return -1;
 }
 
@@ -145,6 +155,19 @@ static int join_refuse_pcap(const struct uvd_run_options *options)
 	return -1;
 }
 
+/* A run has the lock for a moment, unless it is stopped: does not wait for that for ever. Returns 0, or -1 and errno. */
+static int join_take_lock(int fd)
+{
+	const uint64_t end = uvd_now_ns() + JOIN_SECONDS * UINT64_C(1000000000);
+
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		if ((errno != EWOULDBLOCK && errno != EINTR) || uvd_now_ns() > end)
+			return -1;
+		usleep(1000);
+	}
+	return 0;
+}
+
 int uvd_run_join(struct uvd_run_launch *l)
 {
 	struct sockaddr_un addr = { 0 };
@@ -154,11 +177,13 @@ int uvd_run_join(struct uvd_run_launch *l)
 		return -1;
 	strcpy(l->join_path, addr.sun_path);
 	snprintf(path, sizeof(path), "%s/%s.lock", dir, l->options->join);
-	l->join_lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (l->join_lock < 0 || flock(l->join_lock, LOCK_EX))
+	l->join_lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (l->join_lock < 0 || join_take_lock(l->join_lock))
 		return join_complain(path, errno);
 	l->link = join_connect(&addr);
 	l->joined = l->link >= 0;
+	if (!l->joined && errno == EAGAIN)
+		return join_complain(addr.sun_path, ETIMEDOUT);
 	if (l->joined &&
 	    (join_refuse_plugins(l->options) || join_refuse_trace(l->options) || join_refuse_pcap(l->options)))
 		return -1;
@@ -174,8 +199,8 @@ bool uvd_run_join_end(struct uvd_run_launch *l)
 	struct pollfd p = { .fd = l->join_sock, .events = POLLIN };
 	bool end;
 
-	/* A run that has the lock may be about to connect: wait until it has. If the lock fails, the engine stays. */
-	if (flock(l->join_lock, LOCK_EX))
+	/* A run that has the lock may be about to connect: the engine stays, and looks again. */
+	if (flock(l->join_lock, LOCK_EX | LOCK_NB))
 		return false;
 	end = poll(&p, 1, 0) == 0;
 	if (end) {

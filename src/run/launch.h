@@ -33,6 +33,20 @@ struct uvd_run_launch {
 	char join_path[108];
 };
 
+/* outputs.c: --trace and --pcap of the engine. */
+struct uvd_run_outputs {
+	struct uvd_recorder *recorder; /* NULL: no --trace */
+	struct uvd_capture *capture; /* NULL: no --pcap */
+	const char *trace, *pcap; /* their paths */
+	struct uvd_log *log;
+};
+/* path: NULL for none. Return 0, or a negative errno after a message. */
+int uvd_run_record(struct uvd_run_outputs *o, struct uvd_run_engine *e, const char *path);
+int uvd_run_capture(struct uvd_run_outputs *o, struct uvd_run_engine *e, const char *path);
+/* Call when all files are closed, so that the trace has their ends. */
+void uvd_run_record_end(struct uvd_run_outputs *o);
+void uvd_run_capture_end(struct uvd_run_outputs *o);
+
 /* The main functions of the processes; they do not return. */
 void uvd_run_guardian_main(struct uvd_run_launch *l) __attribute__((noreturn));
 void uvd_run_engine_main(struct uvd_run_launch *l) __attribute__((noreturn));
@@ -65,6 +79,11 @@ int uvd_run_join(struct uvd_run_launch *l);
  * after a message.
  */
 int uvd_run_mount(const char *root, unsigned int *mounted);
+/*
+ * member.c: is this what a guardian sends once PROGRAM has its filter? If so, the fds are what they should be: calls on them
+ * do not wait for another process, and the memory of notifications stays as long as it is mapped.
+ */
+bool uvd_run_listener_ok(const struct uvd_run_msg *msg, const int *fds);
 /* Does Yama keep the engine from a process tree that another run started? */
 bool uvd_run_needs_agent(void);
 /* Call when no tree is left: stops listening for other runs. Returns false if a run is connecting. */

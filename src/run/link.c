@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "run/link.h"
+#include "util/util.h"
 
 union control {
 	char room[CMSG_SPACE(UVD_RUN_LINK_FDS * sizeof(int))];
@@ -33,6 +35,29 @@ int uvd_run_send(int sock, const struct uvd_run_msg *msg, const int *fds, unsign
 	return 0;
 }
 
+static void *link_close_thread(void *arg)
+{
+	close((intptr_t)arg);
+	return NULL;
+}
+
+/*
+ * The fd may be a file of a FUSE file system: its close waits for the server, so a thread of its own does it. If none can be
+ * started the fd stays open.
+ */
+static void link_close(int *fd)
+{
+	if (*fd >= 0)
+		uvd_thread_start(NULL, 0, link_close_thread, (void *)(intptr_t)*fd);
+	*fd = -1;
+}
+
+void uvd_run_drop_fds(int fds[UVD_RUN_LINK_FDS])
+{
+	for (unsigned int i = 0; i < UVD_RUN_LINK_FDS; i++)
+		link_close(&fds[i]);
+}
+
 /* Returns how many came: the room for three ends on a boundary that a fourth reaches. It is closed. */
 static unsigned int take_fds(struct msghdr *m, int fds[UVD_RUN_LINK_FDS])
 {
@@ -49,7 +74,7 @@ static unsigned int take_fds(struct msghdr *m, int fds[UVD_RUN_LINK_FDS])
 		if (num < UVD_RUN_LINK_FDS)
 			fds[num] = fd;
 		else
-			close(fd);
+			link_close(&fd);
 	}
 	return num;
 }
@@ -76,10 +101,6 @@ int uvd_run_receive(int sock, struct uvd_run_msg *msg, int *fds)
 	num = take_fds(&m, fds);
 	if (n == sizeof(*msg) && num <= UVD_RUN_LINK_FDS && !(m.msg_flags & MSG_CTRUNC) && is_terminated(msg))
 		return 0;
-	for (unsigned int i = 0; i < UVD_RUN_LINK_FDS; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-		fds[i] = -1;
-	}
+	uvd_run_drop_fds(fds);
 	return n ? -EPROTO : -EPIPE;
 }

@@ -42,6 +42,8 @@ int uvd_run_send(int sock, const struct uvd_run_msg *msg, const int *fds, unsign
  * then no fds: -EPIPE if the other end is closed, -EPROTO for a message of another size.
  */
 int uvd_run_receive(int sock, struct uvd_run_msg *msg, int *fds);
+/* Closes fds that another process sent, and that may be files of any kind, without waiting. Sets them to -1. */
+void uvd_run_drop_fds(int fds[UVD_RUN_LINK_FDS]);
 
 /* ---- agent.c: what only an ancestor of a process may open -------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/rseq.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -187,8 +188,11 @@ static void *run_server_thread(void *arg)
 			sync_wake(tree, true);
 		serve_one(server);
 	}
-	if (!server->is_replaced)
+	if (!server->is_replaced) {
+		/* A close of what an agent has sent may wait. */
+		uvd_run_callers_fini(tree);
 		atomic_store(&tree->stopped, true);
+	}
 	free(server);
 	return NULL;
 }
@@ -250,22 +254,25 @@ int uvd_run_serve(struct uvd_run_tree *tree)
 	return tree->call ? server_start(tree) : -ENOMEM;
 }
 
+void uvd_run_serve_stop(struct uvd_run_tree *tree)
+{
+	atomic_store(&tree->stop, true);
+	if (tree->agent >= 0)
+		shutdown(tree->agent, SHUT_RDWR); /* its thread may wait for the agent's answer */
+}
+
 /*
  * Before Linux 6.11 only a signal wakes a receiver whose last caller has ended. It is sent repeatedly, as it may arrive
  * just before the receiver sleeps.
  */
-void uvd_run_serve_end(struct uvd_run_tree *tree)
+bool uvd_run_serve_ended(struct uvd_run_tree *tree)
 {
-	atomic_store(&tree->stop, true);
-	while (!atomic_load(&tree->stopped)) {
+	if (!atomic_load(&tree->stopped)) {
 		uvd_lock(&tree->serving);
 		pthread_kill(tree->thread, SIGUSR1);
 		uvd_unlock(&tree->serving);
-		usleep(1000);
+		return false;
 	}
-	pthread_join(tree->thread, NULL);
 	/* All processes of the tree have ended, so no loan waits for its seizure or its turn. */
-	while (atomic_load(&tree->lending))
-		usleep(1000);
-	uvd_run_callers_fini(tree);
+	return !atomic_load(&tree->lending);
 }

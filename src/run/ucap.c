@@ -123,8 +123,6 @@ void uvd_run_ucaps_grant(struct uvd_run_tree *tree, const struct uvd_ucap_names 
 	struct uvd_run_engine *e = tree->engine;
 
 	tree->granted = *granted;
-	if (tree->granted.num > UVD_MAX_DEVICE_UCAPS)
-		tree->granted.num = 0;
 	for (unsigned int i = 0; i < tree->granted.num; i++) {
 		const char *name = tree->granted.names[i];
 
