@@ -86,7 +86,9 @@ static struct uvd_capture_message any_message(void)
 
 static uint32_t any_len(void)
 {
-	static const uint32_t ends[] = { 0, 1, 3, 127, 128, 129, 4095, 4096, 4097, 32767, 32768, 32769, CHUNK - 1, CHUNK };
+	static const uint32_t ends[] = {
+		0, 1, 3, 127, 128, 129, 4095, 4096, 4097, 32767, 32768, 32769, CHUNK - 1, CHUNK
+	};
 	const unsigned int i = random() % 20;
 
 	return i < sizeof(ends) / sizeof(ends[0]) ? ends[i] : random() % CHUNK;
