@@ -12,7 +12,11 @@
 #include "backends/soft/soft.h"
 #include "tests/backends/bed.h"
 
-enum { MS = 1000 /* us */, TICKS = 200 * MS /* many ticks of the watcher */, BIG = 72 << 20 /* beyond a call's budget */ };
+enum {
+	MS = 1000 /* us */,
+	TICKS = 200 * MS /* many ticks of the watcher */,
+	BIG = 72 << 20 /* beyond a call's budget */
+};
 
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
