@@ -12,7 +12,11 @@
 #include "backends/soft/soft.h"
 #include "tests/backends/bed.h"
 
-enum { MS = 1000 /* us */, TICKS = 200 * MS /* many ticks of the watcher */, BIG = 72 << 20 /* beyond a call's budget */ };
+enum {
+	MS = 1000 /* us */,
+	TICKS = 200 * MS /* many ticks of the watcher */,
+	BIG = 72 << 20 /* beyond a call's budget */
+};
 
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
@@ -314,6 +318,63 @@ START_TEST(test_a_bind_behind_a_peer_that_is_given_up_ends)
 }
 END_TEST
 
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+/* A client that creates many and destroys most of them keeps those of the numbers that it likes. */
+enum { KEPT = 64, FEW = 16 /* lists; chance fills about 62 of 1024, and 41 of 64 */ };
+
+START_TEST(test_qps_of_chosen_numbers_are_in_many_lists)
+{
+	struct uvd_qp_init_attr init = { .cap = bed.cap };
+	struct uvd_qp *qps[KEPT];
+	unsigned int used = 0;
+	int err;
+
+	a->scq = a->rcq = make_cq(a, 1);
+	for (int i = 0; i < KEPT; i++) {
+		uvd_fabric_set_first_qpn(bed.fabric, 5 + i * SOFT_QPN_BUCKETS);
+		qps[i] = make_qp(a, IBV_QPT_RC, &init, &err);
+		ck_assert_int_eq(err, 0);
+	}
+	for (int i = 0; i < SOFT_QPN_BUCKETS; i++)
+		used += bed.fabric->buckets[i].first != NULL;
+	ck_assert_uint_ge(used, FEW);
+	for (int i = 0; i < KEPT; i++) {
+		a->qp = qps[i];
+		free_qp(a);
+	}
+}
+END_TEST
+
+START_TEST(test_xrc_srqs_of_chosen_numbers_are_in_many_lists)
+{
+	struct uvd_xrcd xrcd = { .dev = &a->side->dev };
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct soft_srqn_table *table = &soft_device(&a->side->dev)->endpoints->srqns;
+	struct uvd_srq *srqs[KEPT];
+	unsigned int used = 0;
+
+	a->side->dev.config.limits.max_srq = KEPT;
+	a->scq = make_cq(a, 1);
+	for (int i = 0; i < KEPT; i++) {
+		srqs[i] = calloc(1, ops->size_srq);
+		srqs[i]->pd = a->side->pd;
+		srqs[i]->cq = a->scq;
+		srqs[i]->xrcd = &xrcd;
+		srqs[i]->srq_type = IBV_SRQT_XRC;
+		table->next = 5 + i * SOFT_SRQN_BUCKETS;
+		ck_assert_int_eq(ops->create_srq(srqs[i], &init, NULL), 0);
+	}
+	for (int i = 0; i < SOFT_SRQN_BUCKETS; i++)
+		used += table->buckets[i] != NULL;
+	ck_assert_uint_ge(used, FEW);
+	for (int i = 0; i < KEPT; i++) {
+		ck_assert_int_eq(ops->destroy_srq(srqs[i]), 0);
+		free(srqs[i]);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("hostile");
@@ -325,5 +386,7 @@ int main(void)
 	tcase_add_test(t, test_a_user_keeps_few_threads_of_others_however_many_files_it_opens);
 	tcase_add_test(t, test_a_bind_behind_a_peer_that_is_stuck_holds_its_thread_up);
 	tcase_add_test(t, test_a_bind_behind_a_peer_that_is_given_up_ends);
+	tcase_add_test(t, test_qps_of_chosen_numbers_are_in_many_lists);
+	tcase_add_test(t, test_xrc_srqs_of_chosen_numbers_are_in_many_lists);
 	return run_suite("soft: hostile users", t);
 }

@@ -16,6 +16,7 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 		return NULL;
 	fabric->log = log;
 	fabric->next_qpn = SOFT_FIRST_QPN;
+	fabric->seed = soft_hash_seed();
 	soft_timers_init(&fabric->timers, soft_send_timeout);
 	soft_waker_init(&fabric->waker);
 	soft_users_init(&fabric->users, soft_send_run_deferred);

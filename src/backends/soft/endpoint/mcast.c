@@ -29,7 +29,6 @@ enum { MEMBER_BYTES = sizeof(struct member) + sizeof(struct soft_group) };
 
 void soft_mcast_init(struct uvd_fabric *fabric)
 {
-	fabric->mcast_seed = (uint64_t)uvd_random(UINT32_MAX) << 32 | uvd_random(UINT32_MAX);
 	for (int i = 0; i < SOFT_MCAST_BUCKETS; i++)
 		pthread_rwlock_init(&fabric->mcast[i].lock, NULL);
 }
@@ -40,17 +39,12 @@ void soft_mcast_destroy(struct uvd_fabric *fabric)
 		pthread_rwlock_destroy(&fabric->mcast[i].lock);
 }
 
-/* The seed is the fabric's secret: else a client chooses thousands of GIDs that are in one bucket, which all senders to it search. */
 static struct soft_mcast_bucket *mcast_bucket_of(struct uvd_fabric *fabric, const union ibv_gid *gid)
 {
-	uint64_t hash = fabric->mcast_seed;
+	const uint32_t half = soft_hash(fabric->seed, gid->global.subnet_prefix, 32);
 
-	for (size_t i = 0; i < sizeof(gid->raw); i++)
-		hash = (hash ^ gid->raw[i]) * UINT64_C(0x9e3779b97f4a7c15);
-	return &fabric->mcast[hash >> 32 & (SOFT_MCAST_BUCKETS - 1)];
+	return &fabric->mcast[soft_hash(fabric->seed + half, gid->global.interface_id, SOFT_MCAST_HASH)];
 }
-
-_Static_assert(!(SOFT_MCAST_BUCKETS & (SOFT_MCAST_BUCKETS - 1)), "a power of two");
 
 static bool is_ethernet(const struct soft_group *group)
 {

@@ -8,9 +8,14 @@
 /* The number after it, 0xffffff, is the multicast QP. */
 enum { LAST_QPN = (1 << SOFT_QPN_BITS) - 2 };
 
+uint64_t soft_hash_seed(void)
+{
+	return (uint64_t)uvd_random(UINT32_MAX) << 32 | uvd_random(UINT32_MAX);
+}
+
 static struct soft_bucket *fabric_bucket_of(struct uvd_fabric *fabric, uint32_t qpn)
 {
-	return &fabric->buckets[qpn % SOFT_QPN_BUCKETS];
+	return &fabric->buckets[soft_hash(fabric->seed, qpn, SOFT_QPN_HASH)];
 }
 
 /* Caller holds the bucket's lock. Returns the link that points to the QP, or NULL. */

@@ -14,9 +14,13 @@
 enum {
 	SOFT_QPN_BITS = 24,
 	SOFT_FIRST_QPN = 2, /* QPs 0 and 1 are the management QPs */
-	SOFT_QPN_BUCKETS = 1024,
-	SOFT_MCAST_BUCKETS = 64,
-	SOFT_SRQN_BUCKETS = 64,
+	/* Numbers of buckets, and their logarithms. */
+	SOFT_QPN_HASH = 10,
+	SOFT_QPN_BUCKETS = 1 << SOFT_QPN_HASH,
+	SOFT_MCAST_HASH = 6,
+	SOFT_MCAST_BUCKETS = 1 << SOFT_MCAST_HASH,
+	SOFT_SRQN_HASH = 6,
+	SOFT_SRQN_BUCKETS = 1 << SOFT_SRQN_HASH,
 };
 
 struct soft_qp;
@@ -93,6 +97,18 @@ struct soft_waker {
 
 /* ---- network.c --------------------------------------------------------------------------------------------------- */
 
+/*
+ * The hash of all tables in which clients' numbers and addresses are looked up. A seed is random, and no client knows it: else
+ * a client makes and destroys objects until those that it keeps are all in the list that it wants to be long. soft_hash()
+ * returns a number of so many bits, from 1 to 32.
+ */
+uint64_t soft_hash_seed(void);
+static inline uint32_t soft_hash(uint64_t seed, uint64_t key, unsigned int bits)
+{
+	/* The high bits of the product depend on all bits of the key. */
+	return (seed ^ key) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits);
+}
+
 struct soft_bucket {
 	pthread_mutex_t lock;
 	struct soft_qp *first;
@@ -113,9 +129,9 @@ struct uvd_fabric {
 	struct soft_users users;
 	pthread_mutex_t qpn_lock; /* protects next_qpn */
 	uint32_t next_qpn;
+	uint64_t seed; /* for soft_hash(), of both tables of buckets */
 	struct soft_bucket buckets[SOFT_QPN_BUCKETS];
 	struct soft_mcast_bucket mcast[SOFT_MCAST_BUCKETS];
-	uint64_t mcast_seed; /* of the hash that chooses a bucket; no client knows it */
 	struct soft_atomics atomics;
 	struct soft_movers movers;
 	struct uvd_capture *capture; /* of all traffic; NULL: none. It does not change while there are QPs */
@@ -165,6 +181,7 @@ unsigned int soft_mcast_members(struct uvd_fabric *fabric, const struct ibv_ah_a
 /* XRC SRQs by number. */
 struct soft_srqn_table {
 	pthread_mutex_t lock; /* may be taken under a QP's */
+	uint64_t seed; /* for soft_hash() */
 	struct soft_srq *buckets[SOFT_SRQN_BUCKETS];
 	uint32_t next;
 };

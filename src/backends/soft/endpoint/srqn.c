@@ -12,6 +12,7 @@ void soft_srqn_table_init(struct soft_srqn_table *table)
 {
 	pthread_mutex_init(&table->lock, NULL);
 	table->next = 1;
+	table->seed = soft_hash_seed();
 }
 
 void soft_srqn_table_destroy(struct soft_srqn_table *table)
@@ -22,7 +23,7 @@ void soft_srqn_table_destroy(struct soft_srqn_table *table)
 /* Caller holds the table's lock. Returns the link that points to the SRQ, or the NULL link at the bucket's end. */
 static struct soft_srq **srqn_find(struct soft_srqn_table *table, uint32_t srqn)
 {
-	struct soft_srq **p = &table->buckets[srqn % SOFT_SRQN_BUCKETS];
+	struct soft_srq **p = &table->buckets[soft_hash(table->seed, srqn, SOFT_SRQN_HASH)];
 
 	while (*p && (*p)->srq.srq_num != srqn)
 		p = &(*p)->next;
