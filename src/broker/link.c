@@ -226,7 +226,8 @@ static void put_idle(struct uvd_link *link, int sock)
 		close(sock);
 }
 
-int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_t values[2], struct uvd_wire_fds *out)
+static int link_ask(struct uvd_link *link, const struct uvd_wire_request *r, const struct uvd_wire_fds *in,
+		    int64_t values[2], struct uvd_wire_fds *out)
 {
 	int sock, ret;
 	bool used;
@@ -236,13 +237,38 @@ int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_
 		*out = uvd_wire_no_fds;
 		if (sock < 0)
 			return sock;
-		ret = link_exchange(sock, r, &uvd_wire_no_fds, values, out);
+		ret = link_exchange(sock, r, in, values, out);
 		if (ret == -EPIPE)
 			close(sock);
 	} while (ret == -EPIPE && used); /* the child behind a used socket may have died: try another */
 	if (ret == -EPIPE)
 		return -ESRCH;
 	put_idle(link, sock);
+	return ret;
+}
+
+int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_t values[2], struct uvd_wire_fds *out)
+{
+	return link_ask(link, r, &uvd_wire_no_fds, values, out);
+}
+
+int uvd_link_sockets(struct uvd_link *link, const uint64_t *inos, unsigned int num, bool *used, uint64_t *cpu_ns)
+{
+	const struct uvd_wire_request r = { .op = UVD_WIRE_SOCKETS, .tid = getpid() };
+	const ssize_t size = (ssize_t)(num * sizeof(*inos));
+	struct uvd_wire_fds in, out;
+	int64_t values[2] = {};
+	int pair[2], ret;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	in = uvd_wire_one_fd(pair[1]);
+	ret = send(pair[0], inos, size, MSG_NOSIGNAL) == size ? link_ask(link, &r, &in, values, &out) : -errno;
+	if (!ret && recv(pair[0], used, num, MSG_DONTWAIT) != (ssize_t)num)
+		ret = -EPROTO;
+	*cpu_ns = values[0];
+	close(pair[0]);
+	close(pair[1]);
 	return ret;
 }
 

@@ -45,6 +45,12 @@ int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int po
  */
 int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_t values[2], struct uvd_wire_fds *out);
 
+/*
+ * As uvd_sockets_in_use(), for all processes but this one. num: from 1 to UVD_WIRE_SOCKETS_MAX. *cpu_ns: the processor time that
+ * the broker's child has used.
+ */
+int uvd_link_sockets(struct uvd_link *link, const uint64_t *inos, unsigned int num, bool *used, uint64_t *cpu_ns);
+
 /* Starts a loan. Returns its socket, which the caller owns, or a negative errno. Closing the socket ends the loan. */
 int uvd_link_loan(struct uvd_link *link);
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out);

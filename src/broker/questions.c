@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "broker/child.h"
@@ -181,6 +182,30 @@ static int answer_about(const struct uvd_wire_request *r, const struct uvd_nodes
 	return ret;
 }
 
+/*
+ * The numbers and the answers go over a socket of their own, as no message has room for them. The engine process may send
+ * any descriptor: this function does not wait for what arrives there, nor for room.
+ */
+static int tell_sockets(const struct uvd_wire_request *r, int sock, struct uvd_wire_answer *a)
+{
+	uint64_t inos[UVD_WIRE_SOCKETS_MAX], cpu_ns = uvd_thread_cpu_ns();
+	bool used[UVD_WIRE_SOCKETS_MAX];
+	struct iovec iov = { .iov_base = inos, .iov_len = sizeof(inos) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	const ssize_t n = recvmsg(sock, &m, MSG_DONTWAIT);
+	const size_t num = n > 0 ? n / sizeof(*inos) : 0;
+	int ret;
+
+	if (!num)
+		return -EINVAL;
+	ret = uvd_sockets_in_use(r->tid, inos, num, used);
+	iov = (struct iovec){ .iov_base = used, .iov_len = num };
+	if (!ret && sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)num)
+		ret = -EINVAL;
+	a->values[0] = (int64_t)uvd_thread_cpu_since(&cpu_ns);
+	return ret;
+}
+
 void uvd_questions_serve(int sock, const struct uvd_nodes *nodes)
 {
 	struct uvd_wire_request r;
@@ -190,7 +215,9 @@ void uvd_questions_serve(int sock, const struct uvd_nodes *nodes)
 		struct uvd_wire_answer a = { .version = UVD_WIRE_VERSION, .op = r.op };
 
 		out = uvd_wire_no_fds;
-		a.result = answer_about(&r, nodes, &a, &out);
+		a.result =
+			r.op == UVD_WIRE_SOCKETS ? tell_sockets(&r, in.fd[0], &a) : answer_about(&r, nodes, &a, &out);
+		uvd_wire_close(&in);
 		if (a.result < 0)
 			uvd_wire_close(&out);
 		for (int i = 0; i < UVD_WIRE_FDS; i++)

@@ -275,6 +275,8 @@ static const struct uvd_sandbox_call questions_calls[] = {
 	{ "stat" },
 	{ "newfstatat" },
 	{ "statx" },
+	{ "getdents64" },
+	{ "readlinkat" },
 	{ "kcmp", "KCMP_VM", 0, false, ARG_IS(2, KCMP_VM) },
 	{ "ioctl", "NS_GET_OWNER_UID", 0, false, ARG_HAS(1, UINT32_MAX, NS_GET_OWNER_UID) },
 	{ "ioctl", "NS_GET_PARENT", 0, false, ARG_HAS(1, UINT32_MAX, NS_GET_PARENT) },

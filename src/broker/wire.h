@@ -19,11 +19,12 @@
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum {
-	UVD_WIRE_VERSION = 10,
+	UVD_WIRE_VERSION = 11,
 	UVD_WIRE_FDS = 4,
 	UVD_WIRE_NAME = 64,
 	UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
 	UVD_WIRE_MAX_NICE = 19,
+	UVD_WIRE_SOCKETS_MAX = 1024,
 	/*
 	 * The engine process has a descriptor for each slot, at these numbers. A slot is a memfd that only the broker
 	 * can write to. The sandbox maps code from slots alone (sandbox_rows.c). A power of two, at a multiple of it.
@@ -73,6 +74,12 @@ enum uvd_wire_op {
 	UVD_WIRE_OPEN, /* index: enum uvd_wire_file, value: as said there -> fd */
 	UVD_WIRE_WRITE, /* -> values: address and length of the write() that the thread waits in */
 	UVD_WIRE_SAME_MEMORY, /* value: another process -> result 1 or 0 */
+	/*
+	 * Which sockets have other processes than tid open? fd: a socket that holds one message: uint64_t[], the inode numbers
+	 * of at most UVD_WIRE_SOCKETS_MAX sockets -> values: the processor time that this took, in ns; on that socket: a bool
+	 * for each number
+	 */
+	UVD_WIRE_SOCKETS,
 	/* LOAN, in this order. */
 	UVD_WIRE_SEIZE, /* tid; index: the nice value that the loan's process takes */
 	/*

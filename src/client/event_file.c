@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -307,83 +304,12 @@ void uvd_event_file_hang_up(struct uvd_event_file *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* ---- is the client's end still open? ----------------------------------------------------------------------------- */
-
-/* A search for sockets that other processes have open. */
-struct look {
-	uintmax_t *inos;
-	bool *used;
-	unsigned int num, missing;
-};
-
-static void look_seen(struct look *look, uintmax_t ino)
+ino_t uvd_event_file_ino(struct uvd_event_file *f)
 {
-	for (unsigned int i = 0; i < look->num; i++)
-		if (look->inos[i] == ino && !look->used[i]) {
-			look->used[i] = true;
-			look->missing--;
-		}
-}
+	ino_t ino;
 
-/* Looks at the descriptors in one /proc/PID/task/TID/fd. */
-static void look_at_folder(struct look *look, const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *d;
-	uintmax_t ino;
-	char link[64];
-	ssize_t n;
-
-	if (!dir)
-		return;
-	while (look->missing && (d = readdir(dir))) {
-		n = readlinkat(dirfd(dir), d->d_name, link, sizeof(link) - 1);
-		if (n <= 0)
-			continue;
-		link[n] = 0;
-		if (sscanf(link, "socket:[%" SCNuMAX "]", &ino) == 1)
-			look_seen(look, ino);
-	}
-	closedir(dir);
-}
-
-/* Looks at every thread, as each may have its own descriptor table. */
-static void look_at_process(struct look *look, const char *pid)
-{
-	char path[80];
-	struct dirent *d;
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%.20s/task", pid);
-	tasks = opendir(path);
-	if (!tasks)
-		return;
-	while (look->missing && (d = readdir(tasks))) {
-		if (d->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "/proc/%.20s/task/%.20s/fd", pid, d->d_name);
-		look_at_folder(look, path);
-	}
-	closedir(tasks);
-}
-
-void uvd_event_files_in_use(struct uvd_event_file *const *files, unsigned int num, bool *used)
-{
-	uintmax_t inos[num + 1]; /* + 1: a VLA of length 0 is undefined */
-	struct look look = { .inos = inos, .used = used, .num = num, .missing = num };
-	DIR *proc = opendir("/proc");
-	struct dirent *d;
-
-	for (unsigned int i = 0; i < num; i++) {
-		used[i] = !proc; /* without /proc, assume that it is in use */
-		pthread_mutex_lock(&files[i]->lock);
-		inos[i] = files[i]->ino;
-		pthread_mutex_unlock(&files[i]->lock);
-	}
-	if (!proc)
-		return;
-	while (look.missing && (d = readdir(proc)))
-		if (d->d_name[0] >= '1' && d->d_name[0] <= '9' && atoi(d->d_name) != getpid())
-			look_at_process(&look, d->d_name);
-	closedir(proc);
+	pthread_mutex_lock(&f->lock);
+	ino = f->ino;
+	pthread_mutex_unlock(&f->lock);
+	return ino;
 }

@@ -51,12 +51,7 @@ int uvd_event_file_post(struct uvd_event_file *f, const void *event);
 unsigned int uvd_event_file_take_back(struct uvd_event_file *f, bool (*match)(const void *event, void *arg), void *arg);
 /* Shuts the pair down, as the device file is closed: the client's read() returns 0, and its poll() POLLHUP. */
 void uvd_event_file_hang_up(struct uvd_event_file *f);
-/*
- * Tells for each file whether another process still has the client's end open; true if /proc cannot be read. As we have
- * a duplicate of that end, this function searches the descriptors of all processes in /proc, once for all files. That
- * is slow: use it only to collect garbage when a client has made very many event files. num: about a thousand at most,
- * as it needs memory on the stack for each.
- */
-void uvd_event_files_in_use(struct uvd_event_file *const *files, unsigned int num, bool *used);
+/* Returns the inode number of the client's end, as /proc shows it for each descriptor of it; 0: there is no pair. */
+ino_t uvd_event_file_ino(struct uvd_event_file *f);
 
 #endif

@@ -56,6 +56,12 @@ struct uvd_engine {
 	 */
 	int (*replug)(struct uvd_device *dev, uint64_t down_ns);
 	/*
+	 * The transport's, or NULL: the core looks itself. As uvd_sockets_in_use() for the sockets that processes other than
+	 * this one have open; *cpu_ns: the processor time that another process has used for that. It can take a second.
+	 */
+	int (*sockets_in_use)(struct uvd_engine *engine, const uint64_t *inos, unsigned int num, bool *used,
+			      uint64_t *cpu_ns);
+	/*
 	 * The transport's: can it have a client's thread register memory with an adapter (uvd_req_register())? Set it before
 	 * the first device is made.
 	 */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "account/account.h"
 #include "client/client.h"
@@ -247,20 +248,37 @@ static unsigned int event_files(struct uvd_file *file, struct uvd_uobject **foun
 }
 
 /*
+ * Tells for each event file whether a client still has its end open; true if that cannot be found out. We have a duplicate
+ * of that end, so only a look at all processes tells.
+ */
+static void event_files_look(struct uvd_file *file, struct uvd_uobject *const *found, unsigned int n, bool *used)
+{
+	struct uvd_engine *engine = file->dev->engine;
+	uint64_t inos[UVD_MAX_EVENT_FILES], cpu_ns = 0;
+	int err;
+
+	for (unsigned int i = 0; i < n; i++)
+		inos[i] = uvd_event_file_ino(found[i]->event_file);
+	err = engine->sockets_in_use ? engine->sockets_in_use(engine, inos, n, used, &cpu_ns)
+				     : uvd_sockets_in_use(getpid(), inos, n, used);
+	for (unsigned int i = 0; err && i < n; i++)
+		used[i] = true;
+	uvd_account_spend(file->account, cpu_ns);
+}
+
+/*
  * Destroys the event files that the client has closed. The kernel does so at the last close, which we do not see.
  * Caller holds destroy_lock for reading.
  */
 static void collect_event_files(struct uvd_file *file)
 {
-	struct uvd_event_file *files[UVD_MAX_EVENT_FILES];
 	struct uvd_uobject *found[UVD_MAX_EVENT_FILES];
 	bool used[UVD_MAX_EVENT_FILES];
 	unsigned int n;
 
 	n = event_files(file, found);
-	for (unsigned int i = 0; i < n; i++)
-		files[i] = found[i]->event_file;
-	uvd_event_files_in_use(files, n, used);
+	if (n)
+		event_files_look(file, found, n, used);
 	for (unsigned int i = 0; i < n; i++) {
 		if (!used[i] && !try_lock(found[i], UVD_UOBJ_WRITE)) {
 			uvd_uobject_end(found[i], UVD_REMOVE_CLOSE);

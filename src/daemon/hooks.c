@@ -83,8 +83,15 @@ static int hook_publish_tables(struct uvd_device *dev, unsigned int port)
 		       : uvd_sysfs_set_tables(d->options->sysfs, &dev->config, port);
 }
 
+static int hook_sockets_in_use(struct uvd_engine *engine, const uint64_t *inos, unsigned int num, bool *used,
+			       uint64_t *cpu_ns)
+{
+	return uvd_link_sockets(daemon_of(engine)->link, inos, num, used, cpu_ns);
+}
+
 void uvd_daemon_hook(struct uvd_daemon *d)
 {
+	d->engine.sockets_in_use = d->link ? hook_sockets_in_use : NULL;
 	d->engine.ucaps.ops = &ucap_ops;
 	d->engine.publish_port = hook_publish_port;
 	d->engine.publish_tables = hook_publish_tables;

@@ -145,6 +145,12 @@ int uvd_fd_raise(int fd);
  */
 ssize_t uvd_status_read(int fd, char *text, size_t size);
 
+/*
+ * sockets.c: tells for each of these inode numbers whether a process other than `except` has a socket with it open. Searches the
+ * descriptors of all threads in /proc, once for all numbers, which is slow. Returns 0 or a negative errno: /proc cannot be read.
+ */
+int uvd_sockets_in_use(pid_t except, const uint64_t *inos, unsigned int num, bool *used);
+
 /* ---- dir.c: files and folders below an open folder --------------------------------------------------------------- */
 
 /*

@@ -56,6 +56,7 @@ static const struct {
 	[UVD_WIRE_OPEN] = { UVD_WIRE_QUESTIONS, .tid = true, .index = true, .value = true },
 	[UVD_WIRE_WRITE] = { UVD_WIRE_QUESTIONS, .tid = true },
 	[UVD_WIRE_SAME_MEMORY] = { UVD_WIRE_QUESTIONS, .tid = true, .value = true },
+	[UVD_WIRE_SOCKETS] = { UVD_WIRE_QUESTIONS, .tid = true, .fds_in = 1 },
 	[UVD_WIRE_SEIZE] = { UVD_WIRE_LOAN, .tid = true, .index = true },
 	[UVD_WIRE_TAKE] = { UVD_WIRE_LOAN, 1, .index = true },
 	[UVD_WIRE_REGISTER] = { UVD_WIRE_LOAN, 1, .reg = true },

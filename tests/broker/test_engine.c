@@ -289,6 +289,51 @@ START_TEST(test_threads_that_are_not_there_give_nothing)
 }
 END_TEST
 
+/* Asks which sockets processes other than `except` have open. num: how many numbers are sent. */
+static int ask_for_sockets(pid_t except, const uint64_t *inos, unsigned int num, bool *used)
+{
+	int pair[2], ret;
+
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	ck_assert(send(pair[0], inos, num * sizeof(*inos), 0) == (ssize_t)(num * sizeof(*inos)));
+	ret = ask(questions, (struct uvd_wire_request){ .op = UVD_WIRE_SOCKETS, .tid = except }, pair[1]);
+	if (!ret)
+		ck_assert(recv(pair[0], used, num, MSG_DONTWAIT) == (ssize_t)num);
+	close(pair[0]);
+	close(pair[1]);
+	return ret;
+}
+
+START_TEST(test_sockets_of_other_processes_are_told)
+{
+	uint64_t inos[2] = { 0 };
+	bool used[2] = { false, true };
+	struct stat st;
+	int pair[2];
+	pid_t pid;
+
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) && !fstat(pair[1], &st));
+	inos[0] = st.st_ino;
+	inos[1] = UINT64_MAX;
+	/* The client inherits the socket. The child for questions was started before, and has it not. */
+	pid = start(user, -1);
+	ck_assert_int_eq(ask_for_sockets(getpid(), inos, 2, used), 0);
+	ck_assert(used[0] && !used[1]);
+	ck_assert_int_gt(values[0], 0);
+	end(pid);
+	ck_assert_int_eq(ask_for_sockets(getpid(), inos, 2, used), 0);
+	ck_assert(!used[0] && !used[1]);
+	/* It is this process that has it open. */
+	ck_assert_int_eq(ask_for_sockets(helper, inos, 2, used), 0);
+	ck_assert(used[0]);
+	/* Neither a socket without a message nor another file stops the child. */
+	ck_assert_int_eq(ask(questions, (struct uvd_wire_request){ .op = UVD_WIRE_SOCKETS, .tid = 1 }, pair[0]),
+			 -EINVAL);
+	ck_assert_int_eq(ask(questions, (struct uvd_wire_request){ .op = UVD_WIRE_SOCKETS, .tid = 1 }, other), -EINVAL);
+	ck_assert_int_eq(ask_for_sockets(getpid(), inos, 2, used), 0);
+}
+END_TEST
+
 START_TEST(test_path_does_not_leave_the_thread)
 {
 	pid_t pid = start(user, node);
@@ -525,6 +570,7 @@ int main(void)
 	tcase_add_test(t, test_programs_with_more_rights_than_their_user_give_nothing);
 	tcase_add_test(t, test_root_clients_can_be_refused);
 	tcase_add_test(t, test_threads_that_are_not_there_give_nothing);
+	tcase_add_test(t, test_sockets_of_other_processes_are_told);
 	tcase_add_test(t, test_path_does_not_leave_the_thread);
 	tcase_add_test(t, test_number_that_becomes_a_bystanders);
 	tcase_add_test(t, test_loan_passes_a_descriptor);

@@ -229,11 +229,14 @@ static void hold_and_drop(void *arg)
 /* Is f in use? Asks about it together with an event file that no client has open, which must not be in use. */
 static bool in_use(struct uvd_event_file *f)
 {
-	struct uvd_event_file *unheld = uvd_event_file_new(8, NULL, &(int){ 0 }), *files[] = { unheld, f, unheld };
+	struct uvd_event_file *unheld = uvd_event_file_new(8, NULL, &(int){ 0 });
 	bool used[3] = { true, true, true };
+	uint64_t inos[3];
 
 	close(uvd_event_file_open(unheld));
-	uvd_event_files_in_use(files, 3, used);
+	inos[0] = inos[2] = uvd_event_file_ino(unheld);
+	inos[1] = uvd_event_file_ino(f);
+	ck_assert(!uvd_sockets_in_use(getpid(), inos, 3, used));
 	uvd_event_file_put(unheld);
 	ck_assert(!used[0] && !used[2]);
 	return used[1];

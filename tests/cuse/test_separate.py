@@ -24,7 +24,7 @@ def test_uverbsd_is_two_processes_unless_one_is_asked_for(start):
     d = start()
     assert d.serving != d.process.pid and d.stop() == 0
     d = start(*ONE_PROCESS)
-    assert d.serving == d.process.pid
+    assert d.serving == d.process.pid and d.stop() == 0
 
 
 def test_without_its_user_the_engine_process_is_nobodys(start, tmp_path):
