@@ -267,6 +267,8 @@ static bool output_is_free(const struct uvd_replay_call *c, const char *name)
 					      "max_recv_wr", "max_send_sge",	"max_recv_sge", "max_sge" };
 	const char *word = output_word(name);
 
+	if (strstr(c->was->row->name, "CMD_QUERY_DEVICE") && uvd_prog_output_is_share(uvd_replay_last(name)))
+		return true;
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(word, names[i]))
 			return true;

@@ -3,55 +3,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <rdma/ib_user_ioctl_cmds.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <uverbsd/backend.h>
 #include <uverbsd/log.h>
-#include <uverbsd/uapi_later.h>
 #include "util/util.h"
-
-/*
- * The default limits. They leave room for many MPI jobs of 64 ranks, but no user alone can exhaust the daemon (it has
- * 1,048,576 descriptors). An object beyond a limit fails with -EAGAIN, as with the kernel's rdma cgroup, or with
- * -EMFILE if it is a file.
- */
-#define LIMIT(type, name, value, err) \
-	[UVD_RES_OBJECT + UVERBS_OBJECT_##type] = { name, "objects of type " #type, value, err }
-#define OBJECT(type, name, value) LIMIT(type, name, value, -EAGAIN)
-const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
-	[UVD_RES_FILES] = { "files", "open files of devices", 4096, -EMFILE },
-	[UVD_RES_EVENT_FILES] = { "event-files", "completion channels and asynchronous event files", 4096, -EMFILE },
-	[UVD_RES_DESCRIPTORS] = { "descriptors", "descriptors of the daemon's", 65536, -EMFILE },
-	[UVD_RES_BYTES] = { "bytes", "bytes of the daemon's memory and of its socket buffers", 2ull << 30, -ENOMEM },
-	[UVD_RES_CALLS] = { "calls", "calls carried out at one time; more wait", 8, 0 },
-	[UVD_RES_LOANS] = { "loans", "threads borrowed at one time, to pass them a descriptor or to register memory",
-			    64, 0 },
-	[UVD_RES_RINGS] = { "rings", "rings of adapters' queues in the daemon's address space", 8192, -ENOMEM },
-	[UVD_RES_REGISTERED] = { "registered", "bytes of registered memory, in whole pages", UINT64_MAX, -ENOMEM },
-	[UVD_RES_OBJECTS] = { "objects", "objects of all types", 262144, -EAGAIN },
-	OBJECT(PD, "pds", 16384),
-	LIMIT(COMP_CHANNEL, "channels", 4096, -EMFILE),
-	OBJECT(CQ, "cqs", 16384),
-	OBJECT(QP, "qps", 16384),
-	OBJECT(SRQ, "srqs", 16384),
-	OBJECT(AH, "ahs", 65536),
-	OBJECT(MR, "mrs", 65536),
-	OBJECT(MW, "mws", 65536),
-	OBJECT(FLOW, "flows", 4096),
-	OBJECT(XRCD, "xrcds", 4096),
-	OBJECT(RWQ_IND_TBL, "rwq-ind-tbls", 4096),
-	OBJECT(WQ, "wqs", 16384),
-	OBJECT(FLOW_ACTION, "flow-actions", 4096),
-	OBJECT(DM, "dms", 4096),
-	OBJECT(COUNTERS, "counters", 4096),
-	LIMIT(ASYNC_EVENT, "async-files", 4096, -EMFILE),
-	OBJECT(DMAH, "dmahs", 4096),
-	OBJECT(DMABUF, "dmabufs", 4096),
-	OBJECT(COMP_CNTR, "comp-cntrs", 4096),
-};
-#undef OBJECT
-#undef LIMIT
 
 /*
  * The users are compared each time SPENT_NS of processor time have been spent for all of them together. Each comparison
@@ -82,6 +38,7 @@ struct user {
 
 struct uvd_accounts {
 	struct uvd_account_limits limits;
+	uint64_t max[UVD_NUM_RES]; /* what they say of all devices together */
 	struct uvd_log *log;
 	pthread_mutex_t lock; /* protects the users */
 	struct user **buckets; /* USER_BUCKETS */
@@ -102,13 +59,6 @@ bool uvd_account_is_same(const struct uvd_account *a, const struct uvd_account *
 	return a && b && a->num && b->num && a->users[0]->uid == b->users[0]->uid;
 }
 
-void uvd_account_limits_init(struct uvd_account_limits *limits)
-{
-	*limits = (struct uvd_account_limits){ 0 };
-	for (int i = 0; i < UVD_NUM_RES; i++)
-		limits->max[i] = uvd_limit_rows[i].name ? uvd_limit_rows[i].value : UINT64_MAX;
-}
-
 struct uvd_accounts *uvd_accounts_new(const struct uvd_account_limits *limits, struct uvd_log *log)
 {
 	struct uvd_accounts *accounts = uvd_zalloc(sizeof(*accounts));
@@ -122,10 +72,17 @@ struct uvd_accounts *uvd_accounts_new(const struct uvd_account_limits *limits, s
 		return NULL;
 	}
 	accounts->limits = *limits;
+	for (int i = 0; i < UVD_NUM_RES; i++)
+		accounts->max[i] = uvd_account_limit(limits, i);
 	accounts->log = log;
 	pthread_mutex_init(&accounts->lock, NULL);
 	INIT_LIST_HEAD(&accounts->spenders);
 	return accounts;
+}
+
+const struct uvd_account_limits *uvd_accounts_limits(const struct uvd_accounts *accounts)
+{
+	return &accounts->limits;
 }
 
 static struct user **user_bucket(const struct uvd_accounts *accounts, uid_t uid)
@@ -314,25 +271,69 @@ uid_t uvd_account_person(const struct uvd_account *account)
 
 /* ---- charges ----------------------------------------------------------------------------------------------------- */
 
+static bool user_is_exempt(const struct uvd_accounts *accounts, const struct user *user)
+{
+	return !user->uid && !accounts->limits.limit_root;
+}
+
+/* Returns the limit. *quota: that is what the administrator has written for the device; else it is of --limit-NAME. */
+static uint64_t user_limit_why(const struct uvd_accounts *accounts, const struct user *user, enum uvd_resource res,
+			       const struct uvd_quota **quota)
+{
+	uint64_t max = UINT64_MAX, of_quota;
+
+	*quota = NULL;
+	if (!user_is_exempt(accounts, user))
+		max = user->quota ? uvd_quota_share(user->quota, res) : accounts->max[res];
+	of_quota = user->quota ? uvd_quota_limit(user->quota, user->uid, res) : UINT64_MAX;
+	if (of_quota > max)
+		return max;
+	*quota = user->quota;
+	return of_quota;
+}
+
 static uint64_t user_limit(const struct uvd_accounts *accounts, const struct user *user, enum uvd_resource res)
 {
-	if (user->quota)
-		return uvd_quota_limit(user->quota, user->uid, res);
-	return user->uid || accounts->limits.limit_root ? accounts->limits.max[res] : UINT64_MAX;
+	const struct uvd_quota *quota;
+
+	return user_limit_why(accounts, user, res, &quota);
+}
+
+uint64_t uvd_account_most(const struct uvd_account *account, enum uvd_resource res)
+{
+	uint64_t most = UINT64_MAX, max;
+
+	for (unsigned int i = 0; account && i < account->num; i++) {
+		max = user_limit(account->accounts, account->users[i], res);
+		most = max < most ? max : most;
+	}
+	return most;
+}
+
+/* May the user hold n more than `used`? If not, *why says so. */
+static bool user_may_hold(const struct uvd_accounts *accounts, const struct user *user, enum uvd_resource res,
+			  uint64_t used, uint64_t n, struct uvd_refusal *why)
+{
+	const struct uvd_quota *quota;
+	const uint64_t max = user_limit_why(accounts, user, res, &quota);
+
+	if (n <= max && used <= max - n)
+		return true;
+	*why = (struct uvd_refusal){
+		quota, user->quota && !quota ? uvd_quota_device(user->quota) : NULL, user->uid, res, used, n, max
+	};
+	return false;
 }
 
 /* Returns false and charges nothing if the user would exceed the limit; *why then says so. */
 static bool user_charge(struct uvd_accounts *accounts, struct user *user, enum uvd_resource res, uint64_t n,
 			struct uvd_refusal *why)
 {
-	uint64_t max = user_limit(accounts, user, res);
 	uint64_t old = atomic_load_explicit(&user->used[res], memory_order_relaxed);
 
 	do {
-		if (n > max || old > max - n) {
-			*why = (struct uvd_refusal){ user->quota, user->uid, res, old, n, max };
+		if (!user_may_hold(accounts, user, res, old, n, why))
 			return false;
-		}
 	} while (!atomic_compare_exchange_weak_explicit(&user->used[res], &old, old + n, memory_order_relaxed,
 							memory_order_relaxed));
 	return true;
@@ -358,18 +359,33 @@ bool uvd_account_try(struct uvd_account *account, enum uvd_resource res, uint64_
 	return !account || account_charge(account, res, n, &why);
 }
 
-int uvd_account_charge_why(struct uvd_account *account, enum uvd_resource res, uint64_t n, struct uvd_refusal *why)
+/* Logs the refusal unless the caller has to. Returns the errno. */
+static int account_refuse(const struct uvd_account *account, const struct uvd_refusal *why)
 {
-	const struct uvd_limit_row *row = &uvd_limit_rows[res];
+	const struct uvd_limit_row *row = &uvd_limit_rows[why->res];
 
-	if (!account || account_charge(account, res, n, why))
-		return 0;
 	if (account->accounts->log && !why->quota)
 		uvd_log_of_user(account->accounts->log, uvd_account_person(account), UVD_WARN,
-				"user %u has %" PRIu64 " %s, and %" PRIu64 " more would exceed the limit of %" PRIu64
+				"user %u has %" PRIu64 " %s%s%s, and %" PRIu64 " more would exceed the %s of %" PRIu64
 				": raise it with --limit-%s, or `%s` of [limits]",
-				why->uid, why->used, row->what, n, why->max, row->name, row->name);
+				why->uid, why->used, row->what, why->device ? " on " : "",
+				why->device ? why->device : "", why->more, why->device ? "user's share" : "limit",
+				why->max, row->name, row->name);
 	return row->err ? row->err : -EAGAIN;
+}
+
+int uvd_account_charge_why(struct uvd_account *account, enum uvd_resource res, uint64_t n, struct uvd_refusal *why)
+{
+	return !account || account_charge(account, res, n, why) ? 0 : account_refuse(account, why);
+}
+
+int uvd_account_check_why(const struct uvd_account *account, enum uvd_resource res, uint64_t used, uint64_t n,
+			  struct uvd_refusal *why)
+{
+	for (unsigned int i = 0; account && i < account->num; i++)
+		if (!user_may_hold(account->accounts, account->users[i], res, used, n, why))
+			return account_refuse(account, why);
+	return 0;
 }
 
 int uvd_account_charge(struct uvd_account *account, enum uvd_resource res, uint64_t n)

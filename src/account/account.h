@@ -15,6 +15,7 @@
 #define UVD_ACCOUNT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -33,6 +34,10 @@ enum uvd_resource {
 	UVD_RES_LOANS, /* threads on loan for a grant */
 	UVD_RES_RINGS, /* rings of adapters' queues that the daemon has mapped */
 	UVD_RES_REGISTERED, /* bytes of clients' memory, in whole pages, that their objects have pinned */
+	UVD_RES_DM_BYTES, /* bytes of device memory */
+	UVD_RES_NAMED_XRCDS, /* XRC domains that a file stands for, which clients share: see struct uvd_payers */
+	UVD_RES_ATTACHMENTS, /* pairs of a QP and a multicast group */
+	UVD_RES_MEMBERS, /* those of one group. Not charged: the core counts them, and asks for the limit */
 	UVD_RES_OBJECTS, /* objects of all types */
 	UVD_RES_OBJECT, /* objects of one type: this value and the next UVD_MAX_COUNTED_TYPES - 1 */
 	UVD_NUM_RES = UVD_RES_OBJECT + 24,
@@ -40,26 +45,87 @@ enum uvd_resource {
 
 enum { UVD_MAX_COUNTED_TYPES = UVD_NUM_RES - UVD_RES_OBJECT, UVD_MAX_PAYERS = 34 /* 32 nested namespaces, and two */ };
 
-/* One limit: a row of the table that options, log and status share. */
+/* What limits a resource for all users together. */
+enum uvd_whole_kind {
+	UVD_WHOLE_NONE, /* nothing: no row may say so */
+	UVD_WHOLE_DEVICE, /* an attribute of each device */
+	UVD_WHOLE_CONFIG, /* a field of each device's struct uvd_limits */
+	UVD_WHOLE_EACH_DEVICE, /* a constant for each device */
+	UVD_WHOLE_DAEMON, /* a constant for the daemon */
+	UVD_WHOLE_DESCRIPTORS, /* the daemon's RLIMIT_NOFILE */
+	UVD_WHOLE_MEMORY, /* the machine's memory */
+	UVD_WHOLE_OTHER, /* only another resource, of which each costs one or more */
+	UVD_WHOLE_CLIENTS, /* it is not the daemon's: the kernel limits it for the client */
+};
+
+struct uvd_whole {
+	enum uvd_whole_kind kind;
+	size_t offset, size; /* of the attribute or the field */
+	const char *option; /* that sets it for a device: "max-qp"; NULL: none does */
+	uint64_t number; /* the constant, or the other resource */
+};
+
+/* Constants of the table: how much there is for all users together. */
+enum {
+	UVD_WHOLE_WORKERS = 256, /* threads of a node */
+	UVD_WHOLE_CALLS = UVD_WHOLE_WORKERS - 32, /* of them, those that calls may occupy */
+	UVD_WHOLE_LOANS = 256, /* threads that lend out clients' threads, and the broker's children for them */
+	UVD_WHOLE_RINGS = 16382, /* of an adapter: a quarter of the kernel's vm.max_map_count, 65530 by default */
+	UVD_WHOLE_NUMBERS = 1 << 24, /* numbers of QPs and SRQs, indices of keys */
+	UVD_WHOLE_NAMED_XRCDS = 1024, /* each costs the engine a descriptor */
+	UVD_SHARE_CLOSES = 8, /* of one user */
+};
+
+/* Both limits of one resource: a row of the table that options, log, status and QUERY_DEVICE share. */
 struct uvd_limit_row {
 	const char *name; /* "files": option --limit-files, key `files` of [limits] in a file. NULL: no such type */
 	const char *what; /* for help: "open files of devices" */
-	uint64_t value; /* the default for each user; UINT64_MAX: no limit */
+	/* The default for each user, of all devices together; UINT64_MAX: none. A device's quarter holds beside it. */
+	uint64_t value;
 	int err; /* negative errno of a call beyond the limit; 0: the call waits, or goes on without */
+	struct uvd_whole whole;
 };
 
 extern const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES];
 
-struct uvd_account_limits {
-	uint64_t max[UVD_NUM_RES];
-	bool limit_root; /* the limits apply to user id 0, too */
+/* Limits that no account counts and no option changes. Ends with a row whose `what` is NULL. */
+struct uvd_fixed_share {
+	const char *what;
+	uint64_t whole, share; /* share: of one user */
 };
 
-/* Are both accounts of the same user, whoever pays with him? NULL is nobody's. */
-bool uvd_account_is_same(const struct uvd_account *a, const struct uvd_account *b);
+extern const struct uvd_fixed_share uvd_fixed_shares[];
+
+struct ibv_device_attr_ex;
+struct uvd_limits;
+
+/* The share of one user: a quarter, but at least one if there is any. */
+uint64_t uvd_limit_share(uint64_t whole);
+/* How much the daemon has. UINT64_MAX: that is no limit of the daemon. */
+uint64_t uvd_limit_of_daemon(enum uvd_resource res);
+/* How much a device with these attributes and this configuration has. UINT64_MAX: that is no limit of a device. */
+uint64_t uvd_limit_of_device(enum uvd_resource res, const struct ibv_device_attr_ex *attr,
+			     const struct uvd_limits *limits);
+
+/* In uvd_account_limits.max: nobody has set it. */
+#define UVD_LIMIT_DEFAULT (UINT64_MAX - 1)
+
+struct uvd_account_limits {
+	uint64_t max[UVD_NUM_RES]; /* as set by the administrator, or UVD_LIMIT_DEFAULT */
+	bool limit_root; /* the limits apply to user id 0, too */
+	bool one_user; /* the engine serves one user, who may have all: there are no shares */
+};
 
 /* Fills in the defaults. */
 void uvd_account_limits_init(struct uvd_account_limits *limits);
+/* How much each user may hold of all devices together. UINT64_MAX: any amount. */
+uint64_t uvd_account_limit(const struct uvd_account_limits *limits, enum uvd_resource res);
+/* How much each user may hold of a device with these attributes and this configuration. UINT64_MAX: any amount. */
+uint64_t uvd_account_device_share(const struct uvd_account_limits *limits, enum uvd_resource res,
+				  const struct ibv_device_attr_ex *attr, const struct uvd_limits *device);
+
+/* Are both accounts of the same user, whoever pays with him? NULL is nobody's. */
+bool uvd_account_is_same(const struct uvd_account *a, const struct uvd_account *b);
 
 /* Copies limits. log (or NULL) must stay valid; the caller owns it. Returns NULL if there is no memory. */
 struct uvd_accounts *uvd_accounts_new(const struct uvd_account_limits *limits, struct uvd_log *log);
@@ -83,7 +149,8 @@ uid_t uvd_account_uid(const struct uvd_account *account);
 int uvd_account_charge(struct uvd_account *account, enum uvd_resource res, uint64_t n);
 /* Why a charge was refused. */
 struct uvd_refusal {
-	const struct uvd_quota *quota; /* of a device; NULL: the limit is one of the whole daemon */
+	const struct uvd_quota *quota; /* of a device; NULL: it is a limit of --limit-NAME */
+	const char *device; /* valid as long as the account: of its share; NULL: of all devices together */
 	uid_t uid; /* the user that would exceed it */
 	enum uvd_resource res;
 	uint64_t used, more, max; /* the user held `used` at that moment, and the charge was for `more` */
@@ -91,7 +158,10 @@ struct uvd_refusal {
 
 /* The same, with the reason. If that is a quota it logs nothing: the caller has to, as it knows the process. */
 int uvd_account_charge_why(struct uvd_account *account, enum uvd_resource res, uint64_t n, struct uvd_refusal *why);
-/* The same without the log line. Returns false if it charges nothing because of the limit. */
+/* The same for what no account counts: would n more than `used` be too many? Charges nothing. */
+int uvd_account_check_why(const struct uvd_account *account, enum uvd_resource res, uint64_t used, uint64_t n,
+			  struct uvd_refusal *why);
+/* uvd_account_charge() without the log line. Returns false if it charges nothing because of the limit. */
 bool uvd_account_try(struct uvd_account *account, enum uvd_resource res, uint64_t n);
 void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, uint64_t n);
 /*
@@ -111,6 +181,11 @@ bool uvd_account_is_ahead(const struct uvd_account *account);
  * user's threads that are neither a call nor a loan.
  */
 int uvd_account_nice(const struct uvd_account *account, unsigned int more);
+/*
+ * Returns the most that the account may hold: the least of its users' limits, of their shares of the device and of its
+ * quota. NULL is nobody's. UINT64_MAX: any amount.
+ */
+uint64_t uvd_account_most(const struct uvd_account *account, enum uvd_resource res);
 /* Returns how much the first of the account's users holds now. */
 uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource res);
 
@@ -128,7 +203,7 @@ void uvd_accounts_each(struct uvd_accounts *accounts,
  *
  *	[user:NAME:]RESOURCE:N[,RESOURCE:N...]
  *
- * RESOURCE is a name of uvd_limit_rows: `objects`, `registered`, or that of a type of objects. N is a number, or
+ * RESOURCE is a name of uvd_limit_rows from `registered` on: what a device has. N is a number, or
  * `unlimited`. A later text replaces the N of an earlier one for the same user and resource. For each resource the N of
  * the user counts, else that of everybody.
  *
@@ -151,16 +226,45 @@ uint64_t uvd_quota_limit(const struct uvd_quota *quota, uid_t uid, enum uvd_reso
 /* Writes the text that decides that: "user:1000:qps:16". */
 void uvd_quota_text(const struct uvd_quota *quota, uid_t uid, enum uvd_resource res, char *text, size_t size);
 const char *uvd_quota_device(const struct uvd_quota *quota);
+/*
+ * Sets what each user may hold of the device beside the quota, but root unless limit_root says so: uvd_account_device_share().
+ * Call it before the quota has accounts.
+ */
+void uvd_quota_set_shares(struct uvd_quota *quota, const struct uvd_accounts *accounts,
+			  const struct ibv_device_attr_ex *attr, const struct uvd_limits *device);
+uint64_t uvd_quota_share(const struct uvd_quota *quota, enum uvd_resource res);
+/* For account.c. */
+const struct uvd_account_limits *uvd_accounts_limits(const struct uvd_accounts *accounts);
 
 /*
  * Returns a reference to a new account of the same users, whose charges also count against the quota; NULL: no memory. It
  * takes a reference to the quota.
  */
 struct uvd_account *uvd_account_on_device(struct uvd_account *account, struct uvd_quota *quota);
-/* As uvd_accounts_each(), for what users hold of devices, where a quota restricts it. */
+/* As uvd_accounts_each(), for what users hold of devices, where a quota or a share restricts it. */
 void uvd_accounts_each_quota(struct uvd_accounts *accounts,
 			     void (*fn)(void *arg, const char *device, uid_t uid, enum uvd_resource res, uint64_t used,
 					uint64_t max),
 			     void *arg);
+
+/* ---- what users share (payers.c) --------------------------------------------------------------------------------- */
+
+/*
+ * The users that hold one thing, such as a named XRC domain. It exists until the last of them lets go of it, so each of
+ * them pays for a whole one: otherwise a user could keep what others have to pay for. Caller locks it. All zeros: nobody.
+ */
+struct uvd_payers {
+	struct uvd_payer *first;
+};
+
+/*
+ * The account holds the thing once more. If nobody else of its uvd_account_person() does, charges the account 1 of res,
+ * and keeps a reference to it. Returns 0, -ENOMEM, or the errno of the charge (see uvd_account_charge_why()): then
+ * nothing has changed. account may be NULL: nobody pays.
+ */
+int uvd_payers_add(struct uvd_payers *payers, struct uvd_account *account, enum uvd_resource res,
+		   struct uvd_refusal *why);
+/* The account holds it once less: the last of its person gets the charge back. */
+void uvd_payers_drop(struct uvd_payers *payers, const struct uvd_account *account, enum uvd_resource res);
 
 #endif

@@ -25,6 +25,7 @@ struct uvd_quota {
 	atomic_uint ref;
 	char device[IBV_SYSFS_NAME_MAX];
 	struct quota_share *shares;
+	uint64_t device_shares[UVD_NUM_RES]; /* of each user, whatever the texts say; UINT64_MAX: any amount */
 };
 
 struct uvd_quota *uvd_quota_new(const char *device)
@@ -35,6 +36,7 @@ struct uvd_quota *uvd_quota_new(const char *device)
 		return NULL;
 	atomic_init(&quota->ref, 1);
 	snprintf(quota->device, sizeof(quota->device), "%s", device);
+	memset(quota->device_shares, 0xff, sizeof(quota->device_shares));
 	return quota;
 }
 
@@ -61,6 +63,18 @@ void uvd_quota_put(struct uvd_quota *quota)
 const char *uvd_quota_device(const struct uvd_quota *quota)
 {
 	return quota->device;
+}
+
+void uvd_quota_set_shares(struct uvd_quota *quota, const struct uvd_accounts *accounts,
+			  const struct ibv_device_attr_ex *attr, const struct uvd_limits *device)
+{
+	for (int i = 0; i < UVD_NUM_RES; i++)
+		quota->device_shares[i] = uvd_account_device_share(uvd_accounts_limits(accounts), i, attr, device);
+}
+
+uint64_t uvd_quota_share(const struct uvd_quota *quota, enum uvd_resource res)
+{
+	return quota->device_shares[res];
 }
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
@@ -115,7 +129,7 @@ static bool quota_text_user(struct quota_text *t)
 /* Has this resource a quota? Others are charged for all devices together, or to the caller. */
 static bool quota_counts(enum uvd_resource res)
 {
-	return res == UVD_RES_REGISTERED || res == UVD_RES_OBJECTS || res >= UVD_RES_OBJECT;
+	return res >= UVD_RES_REGISTERED;
 }
 
 static bool quota_text_resource(struct quota_text *t, enum uvd_resource *res)

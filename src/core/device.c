@@ -235,13 +235,14 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	INIT_LIST_HEAD(&dev->files);
 	pthread_mutex_init(&dev->port_lock, NULL);
 	pthread_mutex_init(&dev->xrcd_lock, NULL);
+	pthread_mutex_init(&dev->mcast_lock, NULL);
 	pthread_mutex_init(&dev->filters_lock, NULL);
 
 	/* A plug-in that is loaded meanwhile must not miss the device. */
 	uvd_lock(&engine->plugins_lock);
 	dev->replugs = uvd_engine_replugs(engine, config->ibdev);
 	*err = find_ops(dev) ?: create_ucaps(dev) ?: device_open_backend(dev) ?: device_merge_trees(dev) ?:
-	       uvd_device_allow_begin(dev) ?: uvd_device_filters_begin(dev) ?: device_begin_plugins(dev);
+	       uvd_device_allow_begin(dev) ?: uvd_device_shares_begin(dev) ?: uvd_device_filters_begin(dev) ?: device_begin_plugins(dev);
 	if (!*err) {
 		list_add_tail(&dev->of_engine, &engine->devices);
 		dev->listed = true;
@@ -302,6 +303,7 @@ void uvd_device_put(struct uvd_device *dev)
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->port_lock);
 	pthread_mutex_destroy(&dev->xrcd_lock);
+	pthread_mutex_destroy(&dev->mcast_lock);
 	pthread_mutex_destroy(&dev->filters_lock);
 	free(dev);
 }

@@ -18,6 +18,7 @@ struct uvd_file;
 struct uvd_persona;
 struct uvd_quota;
 struct uvd_tree;
+struct uvd_mcast_user;
 struct uvd_xrcd_domain;
 
 /*
@@ -41,6 +42,8 @@ enum uvd_object_count_state { UVD_COUNT_UNUSED, UVD_COUNT_BEGUN, UVD_COUNT_NAMED
 
 enum { UVD_OBJECT_COUNTS = 64 /* index: the id's low 5 bits, and its namespace (common or driver) */ };
 
+enum { UVD_MCAST_BUCKETS = 512 };
+
 struct uvd_device {
 	struct uvd_engine *engine;
 	atomic_uint ref; /* its owner's, one for each open file, a look-up's under `run` */
@@ -61,13 +64,15 @@ struct uvd_device {
 	pthread_mutex_t xrcd_lock; /* xrcds, num_xrcds: the shared XRC domains (xrcd.c) */
 	struct uvd_xrcd_domain *xrcds;
 	unsigned int num_xrcds;
+	pthread_mutex_t mcast_lock; /* mcast_users: what users have of each multicast group (mcast.c) */
+	struct uvd_mcast_user *mcast_users[UVD_MCAST_BUCKETS];
 	unsigned int files_opened; /* ever */
 	struct uvd_calls calls[UVD_CALL_COUNTERS];
 	struct uvd_object_count object_counts[UVD_OBJECT_COUNTS];
 	atomic_bool adapter_gone; /* the backend has reported DEVICE_FATAL: the transport removes the device soon */
 	atomic_bool gone; /* removed: every call but a destroy fails with EIO. Set under `lock`. */
 	struct uvd_allow *allow; /* the allow-lists, constant; NULL: none */
-	struct uvd_quota *quota; /* what each user may hold, constant, a reference; NULL: any amount */
+	struct uvd_quota *quota; /* what each user may hold, and its share; constant, a reference; NULL: any amount */
 	_Atomic uint64_t over_quota; /* calls that the quota has refused */
 	struct uvd_filters filters;
 	pthread_mutex_t filters_lock; /* one change of the filters at a time; outside all locks of calls */

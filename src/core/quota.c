@@ -5,6 +5,7 @@
 #include <uverbsd/log.h>
 
 #include "account/account.h"
+#include "backends/backends.h"
 #include "client/client.h"
 #include "core/internal.h"
 #include "util/util.h"
@@ -15,6 +16,23 @@ bool uvd_device_has_rules(const struct uvd_device *dev)
 		if (!strcmp(a->ibdev, dev->config.ibdev))
 			return true;
 	return false;
+}
+
+int uvd_device_shares_begin(struct uvd_device *dev)
+{
+	struct uvd_accounts *accounts = dev->engine->accounts;
+	struct ibv_device_attr_ex attr = {};
+
+	if (!accounts || (uvd_accounts_limits(accounts)->one_user && !dev->quota))
+		return 0;
+	if (!dev->quota)
+		dev->quota = uvd_quota_new(dev->config.ibdev);
+	if (!dev->quota)
+		return -ENOMEM;
+	if (!dev->ops.query_device || dev->ops.query_device(&dev->ib, &attr, NULL))
+		uvd_config_query_device(&dev->ib, &attr, NULL);
+	uvd_quota_set_shares(dev->quota, accounts, &attr, &dev->config.limits);
+	return 0;
 }
 
 int uvd_device_charge_file(const struct uvd_device *dev, struct uvd_account *account, struct uvd_account **payer)
@@ -61,19 +79,44 @@ void uvd_file_over_quota(struct uvd_file *file, const struct uvd_asker *asker, c
 			quota, uvd_errno_name(row->err));
 }
 
-int uvd_uobject_charge_registered(struct uvd_uobject *uobj, const struct uvd_asker *asker, uint64_t bytes)
+int uvd_file_charge(struct uvd_file *file, const struct uvd_asker *asker, enum uvd_resource res, uint64_t n)
 {
-	struct uvd_file *file = uobj->file;
 	struct uvd_refusal why = {};
-	int err = uvd_account_charge_why(file->account, UVD_RES_REGISTERED, bytes, &why);
+	int err = uvd_account_charge_why(file->account, res, n, &why);
 
 	if (err && file->dev->engine->settle) {
 		file->dev->engine->settle(file->dev->engine);
-		err = uvd_account_charge_why(file->account, UVD_RES_REGISTERED, bytes, &why);
+		err = uvd_account_charge_why(file->account, res, n, &why);
 	}
 	if (err)
 		uvd_file_over_quota(file, asker, &why);
-	else
+	return err;
+}
+
+int uvd_uobject_charge_registered(struct uvd_uobject *uobj, const struct uvd_asker *asker, uint64_t bytes)
+{
+	int err = uvd_file_charge(uobj->file, asker, UVD_RES_REGISTERED, bytes);
+
+	if (!err)
 		uobj->registered += bytes;
 	return err;
+}
+
+int uvd_uobject_hold(struct uvd_uobject *uobj, const struct uvd_asker *asker, enum uvd_resource res, uint64_t n)
+{
+	int err = uvd_file_charge(uobj->file, asker, res, n);
+
+	if (err)
+		return err;
+	uobj->held_res = res;
+	uobj->held += n;
+	return 0;
+}
+
+void uvd_uobject_release_held(struct uvd_uobject *uobj, uint64_t n)
+{
+	if (!n)
+		return;
+	uobj->held -= n;
+	uvd_account_uncharge(uobj->file->account, uobj->held_res, n);
 }

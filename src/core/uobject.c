@@ -105,6 +105,7 @@ static void uobject_uncharge_all(struct uvd_uobject *uobj)
 		return;
 	if (uobj->registered)
 		uvd_account_uncharge(account, UVD_RES_REGISTERED, uobj->registered);
+	uvd_uobject_release_held(uobj, uobj->held);
 	uvd_uobject_uncharge(uobj, uobj->bytes);
 	uobject_uncharge_count(uobj->row, account);
 }

@@ -32,6 +32,9 @@ struct uvd_uobject {
 	uint32_t id; /* IDR: the handle */
 	uint64_t bytes; /* charged to the file's account until the uobject is freed */
 	uint64_t registered; /* likewise, of UVD_RES_REGISTERED; it goes with the object (uvd_uobject_swap()) */
+	/* uvd_uobject_hold(): likewise, of one more resource, which the type of the object decides. */
+	enum uvd_resource held_res;
+	uint64_t held;
 	bool committed;
 	/*
 	 * The request that makes the object sets these. made: the backend's object exists, and an abort destroys it. dropped: abort the object,

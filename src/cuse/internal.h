@@ -23,8 +23,8 @@
 #include "util/util.h"
 
 enum {
-	MAX_WORKERS = 256,
-	MAX_CALLERS = MAX_WORKERS - 32, /* that calls may occupy: the rest serves opens and closes */
+	MAX_WORKERS = UVD_WHOLE_WORKERS,
+	MAX_CALLERS = UVD_WHOLE_CALLS, /* that calls may occupy: the rest serves opens and closes */
 	MAX_OPENERS = MAX_WORKERS - 16, /* that calls and opens may occupy: the rest serves closes */
 };
 

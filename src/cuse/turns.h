@@ -23,7 +23,7 @@
 #include "account/account.h"
 #include "util/util.h"
 
-enum { UVD_TURN_CLOSES = 8, UVD_TURN_BUCKETS = 1024 };
+enum { UVD_TURN_CLOSES = UVD_SHARE_CLOSES, UVD_TURN_BUCKETS = 1024 };
 
 struct turn_user;
 

@@ -33,7 +33,7 @@ enum {
 	 */
 	MAX_LOAN_TICKS = 15000,
 	WAIT_NS = 5000000,
-	MAX_LOANS = 256, /* of all users together: each is a thread */
+	MAX_LOANS = UVD_WHOLE_LOANS, /* of all users together: each is a thread */
 	STACK = 256 << 10,
 };
 

@@ -4,6 +4,7 @@
 
 static int alloc_dm(struct uvd_req *req)
 {
+	const struct uvd_asker asker = { req->caller, req->name, false };
 	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_ALLOC_DM_HANDLE);
 	struct uvd_dm *dm;
 	int ret;
@@ -17,6 +18,8 @@ static int alloc_dm(struct uvd_req *req)
 	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_LENGTH, &dm->length);
 	if (!ret)
 		ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &dm->alignment);
+	if (!ret)
+		ret = uvd_uobject_hold(uobj, &asker, UVD_RES_DM_BYTES, dm->length);
 	if (!ret)
 		ret = uvd_ops(req)->alloc_dm(dm);
 	if (ret) {

@@ -2,6 +2,7 @@
 /* QUERY_DEVICE, QUERY_PORT and QUERY_PORT_SPEED. Their rows are in device.c. */
 #include <stdio.h>
 #include <uverbsd/uapi_later.h>
+#include "account/account.h"
 #include "objects/internal.h"
 
 /* "1.27.0" becomes 1 << 32 | 27 << 16 | 0, which providers decode to the same text. */
@@ -58,6 +59,91 @@ static void fill_device(struct uvd_req *req, const struct ibv_device_attr_ex *ex
 	resp->phys_port_cnt = req->dev->config.num_ports;
 }
 
+/* ---- what this client can make ----------------------------------------------------------------------------------- */
+
+/*
+ * A number that a device announces, and the resource that limits it for each user. others: the objects that a client has
+ * beside those, which count as `objects`, too: an asynchronous event file, and what one object of the type needs.
+ */
+struct announced {
+	enum uvd_resource res;
+	unsigned int others;
+	size_t at; /* a 32-bit field of struct ib_uverbs_query_device_resp */
+};
+
+#define ANNOUNCED(type, m, n) \
+	{ \
+		UVD_RES_OBJECT + UVERBS_OBJECT_##type, n, offsetof(struct ib_uverbs_query_device_resp, m) \
+	}
+static const struct announced announced_objects[] = {
+	ANNOUNCED(PD, max_pd, 1),	   ANNOUNCED(CQ, max_cq, 1),	      ANNOUNCED(MR, max_mr, 2), /* a PD */
+	ANNOUNCED(MW, max_mw, 2),	   ANNOUNCED(AH, max_ah, 2),	      ANNOUNCED(SRQ, max_srq, 2),
+	ANNOUNCED(QP, max_qp, 3), /* a PD and a CQ */
+	ANNOUNCED(QP, max_raw_ipv6_qp, 3), ANNOUNCED(QP, max_raw_ethy_qp, 3),
+};
+#undef ANNOUNCED
+
+enum { OTHERS_OF_WQ = 3 /* as of a QP */, OTHERS_OF_RWQ_IND_TBL = 4 /* a WQ more */ };
+
+static uint32_t query_least(const struct uvd_account *account, enum uvd_resource res, uint32_t num)
+{
+	const uint64_t most = uvd_account_most(account, res);
+
+	return most < num ? most : num;
+}
+
+/* The same for objects: they count as objects of all types, too. */
+static uint32_t query_least_objects(const struct uvd_account *account, enum uvd_resource res, unsigned int others,
+				    uint32_t num)
+{
+	const uint64_t all = uvd_account_most(account, UVD_RES_OBJECTS), left = all > others ? all - others : 0;
+
+	num = query_least(account, res, num);
+	return left < num ? left : num;
+}
+
+/*
+ * Replaces what the device has by what the opener can have of it, alone in its account and of one type at a time: the
+ * least of the device, the user's limits and share, and the quota.
+ */
+static void query_limit(const struct uvd_account *account, struct ib_uverbs_query_device_resp *resp)
+{
+	const uint64_t rd_atomics = (uint64_t)resp->max_qp_rd_atom;
+	const uint32_t device_qps = resp->max_qp;
+
+	for (size_t i = 0; i < UVD_COUNT(announced_objects); i++) {
+		const struct announced *a = &announced_objects[i];
+		uint32_t *at = (uint32_t *)((char *)resp + a->at);
+
+		*at = query_least_objects(account, a->res, a->others, *at);
+	}
+	/* Each QP has its own: fewer QPs have fewer. */
+	if (resp->max_qp < device_qps && resp->max_res_rd_atom > rd_atomics * resp->max_qp)
+		resp->max_res_rd_atom = rd_atomics * resp->max_qp;
+	/* One attachment is the least that a group costs. */
+	resp->max_mcast_grp = query_least(account, UVD_RES_ATTACHMENTS, resp->max_mcast_grp);
+	resp->max_total_mcast_qp_attach = query_least(account, UVD_RES_ATTACHMENTS, resp->max_total_mcast_qp_attach);
+	resp->max_mcast_qp_attach = query_least(account, UVD_RES_MEMBERS, resp->max_mcast_qp_attach);
+	resp->max_mcast_qp_attach = query_least(account, UVD_RES_ATTACHMENTS, resp->max_mcast_qp_attach);
+	resp->max_mcast_qp_attach = query_least_objects(account, UVD_RES_OBJECT + UVERBS_OBJECT_QP, OTHERS_OF_WQ,
+							resp->max_mcast_qp_attach);
+}
+
+static void query_limit_ex(const struct uvd_account *account, struct ib_uverbs_ex_query_device_resp *resp)
+{
+	const uint64_t dm_bytes = uvd_account_most(account, UVD_RES_DM_BYTES);
+
+	query_limit(account, &resp->base);
+	resp->max_wq_type_rq =
+		query_least_objects(account, UVD_RES_OBJECT + UVERBS_OBJECT_WQ, OTHERS_OF_WQ, resp->max_wq_type_rq);
+	resp->rss_caps.max_rwq_indirection_tables =
+		query_least_objects(account, UVD_RES_OBJECT + UVERBS_OBJECT_RWQ_IND_TBL, OTHERS_OF_RWQ_IND_TBL,
+				    resp->rss_caps.max_rwq_indirection_tables);
+	resp->max_dm_size = dm_bytes < resp->max_dm_size ? dm_bytes : resp->max_dm_size;
+}
+
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
+
 static int query_device(struct uvd_req *req)
 {
 	struct ib_uverbs_query_device_resp resp = {};
@@ -71,6 +157,7 @@ static int query_device(struct uvd_req *req)
 	if (ret)
 		return ret;
 	fill_device(req, &attr, &resp);
+	query_limit(req->file->account, &resp);
 	return uvd_core_out(req, &resp);
 }
 
@@ -119,6 +206,7 @@ static int query_device_ex(struct uvd_req *req)
 		return ret;
 	fill_device(req, &attr, &resp.base);
 	fill_device_ex(req, &attr, &resp);
+	query_limit_ex(req->file->account, &resp);
 	resp.response_length = uvd_response_length(req, sizeof(resp));
 	return uvd_core_out(req, &resp);
 }

@@ -7,6 +7,7 @@
 #ifndef UVD_OBJECTS_XRC_H
 #define UVD_OBJECTS_XRC_H
 
+#include "account/account.h"
 #include "objects/internal.h"
 
 /* One handle of a domain (struct ib_uxrcd_object): `object` of a uobject of type UVERBS_OBJECT_XRCD. */
@@ -22,6 +23,8 @@ struct uvd_xrcd_domain {
 	struct uvd_xrcd *xrcd;
 	struct uvd_xrcd_domain *next; /* the device's list of shared domains, by its xrcd_lock */
 	struct uvd_account *account; /* its creator's, is charged for path; a reference, or NULL */
+	struct uvd_payers
+		payers; /* if it is shared: those that have it open, for UVD_RES_NAMED_XRCDS. Under xrcd_lock */
 	int path; /* an O_PATH fd that pins the file's inode; -1: the domain is private to one handle */
 	dev_t st_dev;
 	ino_t st_ino;

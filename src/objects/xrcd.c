@@ -10,14 +10,12 @@
 #include "objects/xrc.h"
 #include "util/util.h"
 
-enum {
-	PRIVATE = 0xffffffff, /* as an fd: opens a new private domain */
-	MAX_SHARED = 1024, /* domains of a device; each costs the engine an fd */
-};
+enum { PRIVATE = 0xffffffff /* as an fd: opens a new private domain */ };
 
 struct xrcd_args {
 	struct uvd_uobject *uobj;
 	uint32_t fd, oflags;
+	struct uvd_refusal why; /* if the user's share of the shared domains refused it */
 };
 
 static int xrcd_decode_open(struct uvd_req *req)
@@ -72,13 +70,15 @@ free:
 	return ret;
 }
 
-static int dealloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
+/* payer: the account of the last handle, which then pays no more; NULL: there is none. */
+static int dealloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain, const struct uvd_account *payer)
 {
 	int ret = dev->ib.ops->dealloc_xrcd(domain->xrcd);
 
 	if (ret)
 		return ret;
 	if (domain->path >= 0) {
+		uvd_payers_drop(&domain->payers, payer, UVD_RES_NAMED_XRCDS);
 		close(domain->path);
 		uvd_account_uncharge(domain->account, UVD_RES_DESCRIPTORS, 1);
 	}
@@ -135,6 +135,22 @@ static int look_up_domain(struct uvd_req *req, int path, const struct stat *st, 
 	return 0;
 }
 
+/* Allocates a domain that is not in the device's list yet. shared: the caller adds it, and the domain's fd is charged. */
+static int make_domain(struct uvd_req *req, bool shared, struct uvd_xrcd_domain **domain)
+{
+	int ret;
+
+	if (shared && req->dev->num_xrcds >= UVD_WHOLE_NAMED_XRCDS)
+		return uvd_bad(req, -ENOMEM, "fd", uvd_args(req, struct xrcd_args)->fd);
+	ret = alloc_domain(req->dev, req->file->account, uvd_req_udata(req), domain);
+	if (ret || !shared)
+		return ret;
+	ret = charge_path(*domain);
+	if (ret)
+		dealloc_domain(req->dev, *domain, NULL);
+	return ret;
+}
+
 /*
  * Opens the domain of the client's file, or a new private one if *path is -1. If a domain takes ownership of the fd,
  * sets *path to -1. Caller holds xrcd_lock.
@@ -142,38 +158,40 @@ static int look_up_domain(struct uvd_req *req, int path, const struct stat *st, 
 static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 {
 	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
+	const bool shared = *path >= 0;
 	struct uvd_xrcd_domain *domain;
 	struct uvd_xrcd_handle *handle;
 	int ret = look_up_domain(req, *path, st, &domain);
+	const bool is_new = !domain;
 
 	if (ret)
 		return ret;
-	if (*path >= 0 && !domain && req->dev->num_xrcds >= MAX_SHARED)
-		return uvd_bad(req, -ENOMEM, "fd", args->fd);
 	handle = uvd_zalloc(sizeof(*handle));
 	if (!handle)
 		return -ENOMEM;
-	if (!domain) {
-		ret = alloc_domain(req->dev, req->file->account, uvd_req_udata(req), &domain);
-		if (ret) {
-			free(handle);
-			return ret;
-		}
-		ret = *path >= 0 ? charge_path(domain) : 0;
-		if (ret) {
-			dealloc_domain(req->dev, domain);
-			free(handle);
-			return ret;
-		}
-		if (*path >= 0)
-			share_domain(req->dev, domain, uvd_fd_raise(*path), st);
+	ret = is_new ? make_domain(req, shared, &domain) : 0;
+	if (ret)
+		goto free_handle;
+	ret = shared ? uvd_payers_add(&domain->payers, req->file->account, UVD_RES_NAMED_XRCDS, &args->why) : 0;
+	if (ret)
+		goto free_domain;
+	if (is_new && shared) {
+		share_domain(req->dev, domain, uvd_fd_raise(*path), st);
 		*path = -1;
 	}
-	if (domain->path >= 0)
+	if (shared)
 		atomic_fetch_add(&domain->xrcd->usecnt, 1);
 	handle->xrcd = domain->xrcd;
 	uvd_uobject_set_object(args->uobj, handle);
 	return 0;
+free_domain:
+	if (is_new) {
+		uvd_account_uncharge(domain->account, UVD_RES_DESCRIPTORS, 1);
+		dealloc_domain(req->dev, domain, NULL);
+	}
+free_handle:
+	free(handle);
+	return ret;
 }
 
 /* Caller must not hold xrcd_lock: at a limit uvd_req_new() waits for files that are being closed, which take it. */
@@ -185,6 +203,29 @@ static int begin_xrcd(struct uvd_req *req)
 	/* Charge each handle of a domain as if it were the only one, since any of them may be the last to close. */
 	return ret ? ret
 		   : uvd_uobject_charge(args->uobj, sizeof(struct uvd_xrcd_handle) + sizeof(struct uvd_xrcd_domain));
+}
+
+/* Takes xrcd_lock for open_domain(), and after a refusal by a share once more: files that are closed already may count. */
+static int open_domain_in_turn(struct uvd_req *req, int *path, const struct stat *st)
+{
+	const struct uvd_asker asker = { req->caller, req->name, false };
+	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
+	struct uvd_engine *engine = req->dev->engine;
+	int ret;
+
+	for (bool again = engine->settle;; again = false) {
+		args->why.more = 0;
+		uvd_lock(&req->dev->xrcd_lock);
+		ret = open_domain(req, path, st); /* another thread may have changed the list meanwhile */
+		uvd_unlock(&req->dev->xrcd_lock);
+		if (!args->why.more)
+			return ret;
+		if (!again)
+			break;
+		engine->settle(engine);
+	}
+	uvd_file_over_quota(req->file, &asker, &args->why);
+	return ret;
 }
 
 static int open_xrcd(struct uvd_req *req)
@@ -207,11 +248,8 @@ static int open_xrcd(struct uvd_req *req)
 	/* A client that blocks a read must not hold up the others at xrcd_lock. */
 	if (!ret && !uvd_req_fetch_udata(req))
 		ret = -ENOMEM;
-	if (!ret) {
-		uvd_lock(&req->dev->xrcd_lock);
-		ret = open_domain(req, &path, &st); /* another thread may have changed the list meanwhile */
-		uvd_unlock(&req->dev->xrcd_lock);
-	}
+	if (!ret)
+		ret = open_domain_in_turn(req, &path, &st);
 	if (path >= 0)
 		close(path);
 	return ret;
@@ -232,20 +270,25 @@ static int close_xrcd(struct uvd_req *req)
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_XRCD, cmd.xrcd_handle, NULL);
 }
 
-/* Drops one handle of the domain; the last one deallocates it. On error nothing has changed. Caller holds xrcd_lock. */
-static int close_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
+/*
+ * Drops one handle of the domain, which this account opened; the last one deallocates it. On error nothing has changed.
+ * Caller holds xrcd_lock.
+ */
+static int close_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain, const struct uvd_account *payer)
 {
 	struct uvd_xrcd *xrcd = domain->xrcd;
 	int path = domain->path, ret;
 
-	if (path >= 0 && atomic_fetch_sub(&xrcd->usecnt, 1) != 1)
+	if (path >= 0 && atomic_fetch_sub(&xrcd->usecnt, 1) != 1) {
+		uvd_payers_drop(&domain->payers, payer, UVD_RES_NAMED_XRCDS);
 		return 0;
+	}
 	/* A private domain is busy while it has a target QP that the backend refused to destroy. */
 	if (atomic_load(&xrcd->usecnt))
 		return -EBUSY;
 	if (path >= 0)
 		unshare_domain(dev, domain);
-	ret = dealloc_domain(dev, domain);
+	ret = dealloc_domain(dev, domain, payer);
 	if (ret && path >= 0) {
 		share_domain(dev, domain, path, &(struct stat){ .st_dev = domain->st_dev, .st_ino = domain->st_ino });
 		atomic_fetch_add(&xrcd->usecnt, 1);
@@ -262,7 +305,7 @@ static int xrcd_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason wh
 	if (atomic_load(&handle->users))
 		return -EBUSY;
 	uvd_lock(&dev->xrcd_lock);
-	ret = close_domain(dev, handle->xrcd->owner);
+	ret = close_domain(dev, handle->xrcd->owner, uobj->file->account);
 	uvd_unlock(&dev->xrcd_lock);
 	return ret ? ret : uvd_object_free(uobj);
 }

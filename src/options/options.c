@@ -340,6 +340,7 @@ static void options_set_defaults(struct uvd_options *o, enum uvd_program program
 		.plugin_dir = UVD_PLUGIN_DIR,
 	};
 	uvd_account_limits_init(&o->limits);
+	o->limits.one_user = program == UVD_PROGRAM_RUN;
 }
 
 /*

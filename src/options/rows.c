@@ -482,8 +482,25 @@ static const struct uvd_option_row option_rows[] = {
 static struct {
 	struct uvd_option_row rows[UVD_NUM_RES + 1];
 	unsigned int num;
-	char names[UVD_NUM_RES][40], presets[UVD_NUM_RES][24];
+	char names[UVD_NUM_RES][40], presets[UVD_NUM_RES][80];
 } limit_options;
+
+/* Says what holds if the administrator gives no number. */
+static void limit_preset(const struct uvd_limit_row *limit, char *text, size_t size)
+{
+	if (limit->whole.kind == UVD_WHOLE_DESCRIPTORS)
+		snprintf(text, size, "%" PRIu64 "; uverbsd: a quarter of its RLIMIT_NOFILE at most", limit->value);
+	else if (limit->whole.kind == UVD_WHOLE_MEMORY)
+		snprintf(text, size, "%" PRIu64 "; uverbsd: a quarter of the machine's memory at most", limit->value);
+	else if (limit->value != UINT64_MAX)
+		snprintf(text, size, "%" PRIu64, limit->value);
+	else if (limit->whole.kind == UVD_WHOLE_CLIENTS)
+		snprintf(text, size, "unlimited");
+	else if (limit->whole.option)
+		snprintf(text, size, "uverbsd: a quarter of --%s", limit->whole.option);
+	else
+		snprintf(text, size, "uverbsd: %" PRIu64 " of each device", uvd_limit_share(limit->whole.number));
+}
 
 static void make_limit_options(void)
 {
@@ -493,10 +510,7 @@ static void make_limit_options(void)
 		if (!limit->name)
 			continue;
 		snprintf(limit_options.names[i], sizeof(limit_options.names[i]), "limit-%s", limit->name);
-		if (limit->value == UINT64_MAX)
-			strcpy(limit_options.presets[i], "unlimited");
-		else
-			snprintf(limit_options.presets[i], sizeof(limit_options.presets[i]), "%" PRIu64, limit->value);
+		limit_preset(limit, limit_options.presets[i], sizeof(limit_options.presets[i]));
 		limit_options.rows[limit_options.num++] = (struct uvd_option_row){
 			limit_options.names[i],
 			.offset = offsetof(struct uvd_options, limits.max) + i * sizeof(uint64_t),

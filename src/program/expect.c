@@ -168,6 +168,31 @@ static bool output_is_machines(const char *name)
 	return false;
 }
 
+bool uvd_prog_output_is_share(const char *name)
+{
+	static const char *const names[] = { "max_qp",
+					     "max_cq",
+					     "max_mr",
+					     "max_pd",
+					     "max_mw",
+					     "max_ah",
+					     "max_srq",
+					     "max_raw_ipv6_qp",
+					     "max_raw_ethy_qp",
+					     "max_res_rd_atom",
+					     "max_mcast_grp",
+					     "max_mcast_qp_attach",
+					     "max_total_mcast_qp_attach",
+					     "max_dm_size",
+					     "max_wq_type_rq",
+					     "max_rwq_indirection_tables" };
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
 /* Returns false if the region has no such output. */
 static bool expect_in_region(struct uvd_prog_record *r, struct uvd_prog_region *region, const char *name,
 			     const char *text)
@@ -186,7 +211,7 @@ static bool expect_in_region(struct uvd_prog_record *r, struct uvd_prog_region *
 		if (strcmp(field->name, name) || field->at + field->size > region->len)
 			continue;
 		region->named |= 1ull << (field - region->fields.f) % 64;
-		if (!output_is_machines(name))
+		if (!output_is_machines(name) && !uvd_prog_output_is_share(name))
 			expect_put(bytes + field->at, field->size, text);
 		return true;
 	}

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <uverbsd/schema.h>
 
+#include "options/internal.h"
 #include "options/options.h"
 #include "../suite.h"
 
@@ -228,6 +229,53 @@ START_TEST(test_options_of_one_more_device_print_nothing_on_stdout)
 }
 END_TEST
 
+static bool is_size(const char *name)
+{
+	static const char *const sizes[] = { "max-mr-size",    "max-qp-wr",	      "max-sge",
+					     "max-cqe",	       "max-srq-wr",	      "max-srq-sge",
+					     "max-qp-rd-atom", "max-qp-init-rd-atom", "max-inline-data" };
+
+	for (unsigned int i = 0; i < UVD_COUNT(sizes); i++)
+		if (!strcmp(sizes[i], name))
+			return true;
+	return false;
+}
+
+/* What a device has a limited number of is in the table of limits: so each user has a share of it. */
+START_TEST(test_each_limit_of_a_device_is_in_the_table_of_limits)
+{
+	const struct uvd_option_row *row;
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; (row = uvd_option_at(i)); i++) {
+		bool found = strncmp(row->name, "max-", 4) || is_size(row->name);
+
+		for (unsigned int res = 0; res < UVD_NUM_RES && !found; res++, n++)
+			found = uvd_limit_rows[res].whole.option &&
+				!strcmp(uvd_limit_rows[res].whole.option, row->name);
+		ck_assert_msg(found, "--%s has no share: add a row to src/account/limits.c", row->name);
+	}
+	ck_assert_uint_gt(n, 0);
+}
+END_TEST
+
+START_TEST(test_only_uverbsd_has_shares)
+{
+	static const struct {
+		enum uvd_program program;
+		bool one_user;
+	} programs[] = { { UVD_PROGRAM_DAEMON, false }, { UVD_PROGRAM_RUN, true } };
+	char *argv[] = { "test", NULL };
+	struct uvd_options o;
+
+	for (unsigned int i = 0; i < UVD_COUNT(programs); i++) {
+		ck_assert_int_eq(uvd_options_parse(&o, programs[i].program, "test", 1, argv), -1);
+		ck_assert(o.limits.one_user == programs[i].one_user);
+		uvd_options_free(&o);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("parse");
@@ -242,6 +290,8 @@ int main(void)
 	tcase_add_test(t, test_filters_of_the_file_come_before_those_of_the_command_line);
 	tcase_add_test(t, test_allow_lists_of_users_have_their_ids);
 	tcase_add_test(t, test_quotas_are_in_the_order_in_which_they_win);
+	tcase_add_test(t, test_each_limit_of_a_device_is_in_the_table_of_limits);
+	tcase_add_test(t, test_only_uverbsd_has_shares);
 	tcase_add_loop_test(t, test_options_of_one_more_device_print_nothing_on_stdout, 0, 4);
 	return run_suite("parse", t);
 }

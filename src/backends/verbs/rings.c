@@ -71,3 +71,25 @@ unsigned int hca_max_rings(void)
 	/* The rest is for buffers, stacks and other devices. */
 	return most / 4;
 }
+
+static void ring_cap(int *num, unsigned int rings, unsigned int rings_of_one)
+{
+	/* What each user needs beside, as the CQ of its QPs, comes out of the user's quarter. */
+	const unsigned int left = rings > 4 * HCA_RINGS_BESIDE ? rings - 4 * HCA_RINGS_BESIDE : 0;
+
+	if (*num > (int)(left / rings_of_one))
+		*num = left / rings_of_one;
+}
+
+void hca_cap_by_rings(const struct hca_device *dev, struct ibv_device_attr_ex *attr)
+{
+	/* Users have a quarter of UVD_WHOLE_RINGS each, however many there are. */
+	const unsigned int rings = dev->max_rings < UVD_WHOLE_RINGS ? dev->max_rings : UVD_WHOLE_RINGS;
+	int wqs = attr->max_wq_type_rq > INT32_MAX ? INT32_MAX : (int)attr->max_wq_type_rq;
+
+	ring_cap(&attr->orig_attr.max_qp, rings, HCA_QP_RINGS);
+	ring_cap(&attr->orig_attr.max_cq, rings, HCA_CQ_RINGS);
+	ring_cap(&attr->orig_attr.max_srq, rings, HCA_SRQ_RINGS);
+	ring_cap(&wqs, rings, HCA_WQ_RINGS);
+	attr->max_wq_type_rq = wqs;
+}

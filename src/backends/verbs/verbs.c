@@ -64,9 +64,11 @@ static int hca_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex *
 	if (atomic_load(&dev->dead))
 		return -EIO;
 	ret = hca_result(ibv_query_device_ex(dev->adapter, NULL, attr));
-	if (!ret)
-		hca_mask_device(attr, hca_borrows(dev), dev->features);
-	return ret;
+	if (ret)
+		return ret;
+	hca_mask_device(attr, hca_borrows(dev), dev->features);
+	hca_cap_by_rings(dev, attr);
+	return 0;
 }
 
 static int hca_query_port(struct uvd_ibdev *ibdev, uint8_t port, struct ibv_port_attr *attr)

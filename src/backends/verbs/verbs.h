@@ -425,7 +425,16 @@ void hca_records_end(struct hca_context *context);
 
 /* ---- rings.c: what the provider allocates for queues -------------------------------------------------------------- */
 
-enum { HCA_CQ_RINGS = 1, HCA_SRQ_RINGS = 1, HCA_QP_RINGS = 2, HCA_WQ_RINGS = 1, HCA_DM_RINGS = 1 };
+enum {
+	HCA_CQ_RINGS = 1,
+	HCA_SRQ_RINGS = 1,
+	HCA_QP_RINGS = 2,
+	HCA_WQ_RINGS = 1,
+	HCA_DM_RINGS = 1,
+	HCA_RINGS_BESIDE = 2
+};
+/* Lowers the adapter's numbers of objects to those for whose rings there is room in the daemon. */
+void hca_cap_by_rings(const struct hca_device *dev, struct ibv_device_attr_ex *attr);
 
 uint64_t hca_cq_bytes(uint32_t cqe);
 uint64_t hca_srq_bytes(uint32_t max_wr, uint32_t max_sge);
