@@ -22,9 +22,8 @@ static int greet_kernel(int fd, const struct uvd_node *node)
 		struct cuse_init_in init;
 		char rest[ROOM];
 	} in;
-	struct cuse_init_out init = {
-		.major = FUSE_KERNEL_VERSION, .flags = CUSE_UNRESTRICTED_IOCTL, .max_read = MOST, .max_write = MOST
-	};
+	/* No CUSE_UNRESTRICTED_IOCTL: whoever answers the channel could read and write any memory of the caller of an ioctl(). */
+	struct cuse_init_out init = { .major = FUSE_KERNEL_VERSION, .max_read = MOST, .max_write = MOST };
 	struct fuse_out_header header = { 0 };
 	char info[sizeof(node->name) + 16];
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -36,7 +35,7 @@ static int greet_kernel(int fd, const struct uvd_node *node)
 		n = read(fd, &in, sizeof(in));
 	} while (n < 0 && errno == EINTR);
 	if (n < (ssize_t)(sizeof(in.header) + sizeof(in.init)) || in.header.opcode != CUSE_INIT ||
-	    in.init.major != FUSE_KERNEL_VERSION || !(in.init.flags & CUSE_UNRESTRICTED_IOCTL))
+	    in.init.major != FUSE_KERNEL_VERSION)
 		return n < 0 ? -errno : -EPROTO;
 	init.minor = in.init.minor < FUSE_KERNEL_MINOR_VERSION ? in.init.minor : FUSE_KERNEL_MINOR_VERSION;
 	len = snprintf(info, sizeof(info), "DEVNAME=%s", node->name) + 1;

@@ -49,8 +49,8 @@ int uvd_cuse_channel_open(struct uvd_node *node, const struct cuse_lowlevel_ops 
 {
 	char device[sizeof(node->name) + 16];
 	const char *info[] = { device };
-	/* Unrestricted: the argument is the client's pointer, and a command's number need not encode its size. */
-	struct cuse_info ci = { .dev_info_argc = 1, .dev_info_argv = info, .flags = CUSE_UNRESTRICTED_IOCTL };
+	/* No CUSE_UNRESTRICTED_IOCTL, see src/broker/channel.c. */
+	struct cuse_info ci = { .dev_info_argc = 1, .dev_info_argv = info };
 	char *argv[] = { "uverbsd", "-f", NULL };
 	int multithreaded, err;
 
@@ -99,9 +99,7 @@ static void greet_libfuse(struct fuse_session *se)
 		struct cuse_init_in init;
 	} request = {
 		.header = { .len = sizeof(request), .opcode = CUSE_INIT, .unique = 1 },
-		.init = { .major = FUSE_KERNEL_VERSION,
-			  .minor = FUSE_KERNEL_MINOR_VERSION,
-			  .flags = CUSE_UNRESTRICTED_IOCTL },
+		.init = { .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION },
 	};
 	const struct fuse_buf buf = { .mem = &request, .size = sizeof(request) };
 
@@ -115,7 +113,7 @@ int uvd_cuse_channel_adopt(struct uvd_node *node, const struct cuse_lowlevel_ops
 {
 	const struct fuse_custom_io io = { .writev = channel_writev, .read = channel_read };
 	const char *info[] = { "DEVNAME=the broker's" };
-	struct cuse_info ci = { .dev_info_argc = 1, .dev_info_argv = info, .flags = CUSE_UNRESTRICTED_IOCTL };
+	struct cuse_info ci = { .dev_info_argc = 1, .dev_info_argv = info };
 	char *argv[] = { "uverbsd", NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
 

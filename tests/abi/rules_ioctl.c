@@ -40,6 +40,41 @@ START_TEST(test_ioctl_01_other_command_is_enotty)
 }
 END_TEST
 
+/* Programs ask any file whether it is a terminal, and how much there is to read. */
+START_TEST(test_ioctl_01_command_of_another_device_is_enotty_and_writes_nothing)
+{
+	static const unsigned int commands[] = { TCGETS, TIOCGWINSZ, TIOCGPGRP, FIONREAD };
+	int fd = open_context(NULL);
+	uint8_t before[128], bytes[128];
+
+	memset(before, 0x5a, sizeof(before));
+	memset(bytes, 0x5a, sizeof(bytes));
+	for (unsigned int i = 0; i < UV_ARRAY_SIZE(commands); i++) {
+		if (commands[i] == FIONREAD && choice("ioctl-01-file"))
+			continue;
+		expect(uv_ioctl_raw(fd, commands[i], bytes), ENOTTY);
+		expect(uv_ioctl_raw(fd, commands[i], NULL), ENOTTY);
+		ck_assert_mem_eq(bytes, before, sizeof(bytes));
+	}
+	expect_choice("ioctl-01-file", uv_ioctl_raw(fd, FIONREAD, bytes), ENOTTY);
+}
+END_TEST
+
+/* The kernel looks at no argument of an unknown command. */
+START_TEST(test_ioctl_01_unknown_command_is_enotty_whatever_its_argument)
+{
+	static uint8_t large[_IOC_SIZEMASK];
+	int fd = open_context(NULL);
+	uint8_t bytes[64] = {};
+
+	expect(uv_ioctl_raw(fd, _IOR('!', 1, bytes), NULL), ENOTTY);
+	expect_choice("ioctl-01-copied", uv_ioctl_raw(fd, _IOW('!', 1, bytes), NULL), ENOTTY);
+	expect_choice("ioctl-01-copied", uv_ioctl_raw(fd, _IOWR('!', 1, bytes), uv_guard(bytes, 63)), ENOTTY);
+	expect(uv_ioctl_raw(fd, _IOWR('!', 1, bytes), uv_guard(bytes, 64)), ENOTTY);
+	expect(uv_ioctl_raw(fd, _IOC(_IOC_READ | _IOC_WRITE, '!', 1, _IOC_SIZEMASK), large), ENOTTY);
+}
+END_TEST
+
 START_TEST(test_ioctl_02_unreadable_header_is_efault)
 {
 	int fd = open_context(NULL);
@@ -47,6 +82,22 @@ START_TEST(test_ioctl_02_unreadable_header_is_efault)
 	query_port_tree();
 	expect(uv_ioctl_raw(fd, RDMA_VERBS_IOCTL, NULL), EFAULT);
 	expect(uv_ioctl_raw(fd, RDMA_VERBS_IOCTL, uv_guard(&tree, 16)), EFAULT);
+}
+END_TEST
+
+/* The attributes behind it lie in the next page: they get flags. */
+START_TEST(test_ioctl_02_header_may_be_read_only)
+{
+	uint8_t *pages = uv_pages(8192, PROT_READ | PROT_WRITE), *header = pages + 4096 - sizeof(tree.hdr);
+	int fd = open_context(NULL);
+
+	query_port_tree();
+	memcpy(header, &tree, tree.hdr.length);
+	port_resp.legacy_resp.state = 0xa5;
+	ck_assert(!mprotect(pages, 4096, PROT_READ));
+	expect_ok(uv_ioctl_raw(fd, RDMA_VERBS_IOCTL, header));
+	ck_assert_uint_ne(port_resp.legacy_resp.state, 0xa5);
+	ck_assert_mem_eq(header, &tree.hdr, sizeof(tree.hdr));
 }
 END_TEST
 
@@ -550,7 +601,10 @@ TCase *case_ioctl(void)
 	TCase *tc = tcase_create("ioctl");
 
 	tcase_add_test(tc, test_ioctl_01_other_command_is_enotty);
+	tcase_add_test(tc, test_ioctl_01_command_of_another_device_is_enotty_and_writes_nothing);
+	tcase_add_test(tc, test_ioctl_01_unknown_command_is_enotty_whatever_its_argument);
 	tcase_add_test(tc, test_ioctl_02_unreadable_header_is_efault);
+	tcase_add_test(tc, test_ioctl_02_header_may_be_read_only);
 	tcase_add_test(tc, test_ioctl_03_length_must_match_the_attributes);
 	tcase_add_test(tc, test_ioctl_03_tree_over_a_page_is_einval);
 	tcase_add_test(tc, test_ioctl_04_reserved_of_the_header_is_eprotonosupport);

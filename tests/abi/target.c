@@ -34,6 +34,8 @@ static const struct choice choices[] = {
 	{ "event-10", ON_OURS, 0, "a socket whose other end is closed: end of file" },
 	{ "hotplug-02", ON_OURS, 0, "its driver can disassociate; rxe's cannot" },
 	{ "context-08", ON_CUSE, ENODEV, "CUSE has no mmap" },
+	{ "ioctl-01-copied", ON_CUSE, EFAULT, "FUSE copies what the command's number says before it asks us" },
+	{ "ioctl-01-file", ON_RUN, 0, "the file handed out is a memfd, and only RDMA_VERBS_IOCTL is trapped" },
 	{ "write-02-zero", ON_CUSE, 0, "FUSE does not ask us about a write of nothing" },
 	{ "write-03-half", ON_CUSE, EINVAL, "FUSE sends what could be read: a shorter command" },
 	{ "write-07", ON_CUSE, EINVAL, "FUSE sends what could be read: a shorter command" },

@@ -473,43 +473,6 @@ static void mode_torn(void)
 	}
 }
 
-static long int80(long nr, long a, long b, long c, void *stack)
-{
-	long result;
-
-	/* Our own stack is above 4 GB, which a program that makes this call does not use: take one below. */
-	__asm__ volatile("xchg %%rsp, %[stack]\n\tint $0x80\n\txchg %%rsp, %[stack]"
-			 : "=a"(result), [stack] "+r"(stack)
-			 : "a"(nr), "b"(a), "c"(b), "d"(c)
-			 : "memory", "r8", "r9", "r10", "r11");
-	return (int)result;
-}
-
-/* Acts as a 32-bit caller: passes the same structs by i386 system calls. */
-static void mode_i386(void)
-{
-	struct low {
-		struct get_context c;
-		struct ib_uverbs_get_context_resp resp;
-		char stack[65536];
-	} *low = mmap(NULL, sizeof(*low), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-	register void *top;
-	int fd;
-
-	CHECK(low != MAP_FAILED);
-	top = low->stack + sizeof(low->stack) - 64;
-	for (int i = 0; i < count; i++) {
-		fd = open_node();
-		fill_get_context(&low->c, &low->resp);
-		CHECK(int80(4, fd, (long)&low->c, sizeof(low->c), top) == sizeof(low->c));
-		CHECK((int)low->resp.async_fd > fd && fcntl(low->resp.async_fd, F_GETFD) == FD_CLOEXEC);
-		/* ioctl; a header of the wrong length, so EINVAL from the parser and not ENOTTY from the transport */
-		CHECK(int80(54, fd, (long)0xc0181b01, (long)&low->c, top) == -EINVAL);
-		close(low->resp.async_fd);
-		close(fd);
-	}
-}
-
 /* The response goes to a page that is never filled (userfaultfd). */
 static void mode_hold_up(void)
 {
@@ -667,29 +630,17 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } modes[] = {
-	{ "channels", mode_channels },
-	{ "alarms", mode_alarms },
-	{ "threads", mode_threads },
-	{ "exec", mode_exec },
-	{ "seccomp", mode_seccomp },
-	{ "full-table", mode_full_table },
-	{ "opener", mode_opener },
-	{ "torn", mode_torn },
-	{ "i386", mode_i386 },
-	{ "traced", mode_traced },
-	{ "no-grants", mode_no_grants },
-	{ "passed-on", mode_passed_on },
-	{ "loan-of-another", mode_loan_of_another },
-	{ "hold-up", mode_hold_up },
-	{ "loop-channel", mode_loop_channel },
-	{ "loop-late", mode_loop_late },
-	{ "late", mode_late },
-	{ "loop-open", mode_loop_open },
-	{ "full-daemon", mode_full_daemon },
-	{ "unshared", mode_unshared },
-	{ "loop-pd", mode_loop_pd },
-	{ "loop-rarely", mode_loop_rarely },
-	{ "loop-transfer", mode_loop_transfer },
+	{ "channels", mode_channels },	     { "alarms", mode_alarms },
+	{ "threads", mode_threads },	     { "exec", mode_exec },
+	{ "seccomp", mode_seccomp },	     { "full-table", mode_full_table },
+	{ "opener", mode_opener },	     { "torn", mode_torn },
+	{ "traced", mode_traced },	     { "no-grants", mode_no_grants },
+	{ "passed-on", mode_passed_on },     { "loan-of-another", mode_loan_of_another },
+	{ "hold-up", mode_hold_up },	     { "loop-channel", mode_loop_channel },
+	{ "loop-late", mode_loop_late },     { "late", mode_late },
+	{ "loop-open", mode_loop_open },     { "full-daemon", mode_full_daemon },
+	{ "unshared", mode_unshared },	     { "loop-pd", mode_loop_pd },
+	{ "loop-rarely", mode_loop_rarely }, { "loop-transfer", mode_loop_transfer },
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Event files for clients that wait in a call."""
+import subprocess
+
 import pytest
 
-from conftest import NOBODY, run_client
+from conftest import BUILD, NOBODY, STUCK, ids_of, run_client
 
 
 @pytest.mark.parametrize("abi", ["ioctl", "write"])
@@ -67,9 +69,12 @@ def test_grants_off_is_the_fallback(start):
     d.wait_idle()
 
 
-def test_i386_caller_gets_its_fd(start):
-    d = start()
-    run_client("i386", "5")
+@pytest.mark.parametrize("separate", ["no", "yes"])
+def test_i386_caller_gets_its_fd_and_the_same_answers(start, separate):
+    d = start("--separate", separate)
+    done = subprocess.run([BUILD / "tests" / "cuse" / "cuse-i386", "5"], **ids_of(NOBODY), stdout=subprocess.PIPE, text=True,
+                          timeout=STUCK)
+    assert done.returncode == 0, done.stdout
     assert d.status()["grants"]["granted"] == 5
     d.wait_idle()
 
