@@ -12,7 +12,7 @@ struct uvd_ways;
 
 /*
  * Each serves the socket until the engine process closes it or breaks the protocol; uvd_loan_serve() ends after one
- * loan. registers: its place in struct uvd_nodes. The caller of uvd_questions_serve() has taken UVD_ROLE_QUESTIONS;
+ * loan. registers: as in struct uvd_child. The caller of uvd_questions_serve() has taken UVD_ROLE_QUESTIONS;
  * uvd_loan_serve() drops the capabilities that its loan does not need.
  */
 void uvd_questions_serve(int sock, const struct uvd_nodes *nodes);
@@ -31,6 +31,11 @@ struct uvd_children {
 		pid_t pid; /* 0: free */
 		int sock; /* the broker's duplicate, for uvd_children_hang_up() */
 		uint64_t began; /* a loan: ms; 0: it may go on */
+		/*
+		 * A loan: a page that it shares with the broker alone. MiB that the client's thread registers at this moment;
+		 * afterwards those for whose registration it would have had the time that it took; else 0.
+		 */
+		_Atomic uint32_t *registers;
 	} list[UVD_CHILDREN_MAX];
 };
 
@@ -44,7 +49,7 @@ void uvd_children_init(struct uvd_children *c);
  * Starts a child that serves the socket, which stays the caller's. Returns 0; -EAGAIN: there are too many of this kind;
  * -EINVAL: the kind is CONTROL; or another negative errno.
  */
-int uvd_children_start(struct uvd_children *c, enum uvd_wire_kind kind, int sock, struct uvd_nodes *nodes,
+int uvd_children_start(struct uvd_children *c, enum uvd_wire_kind kind, int sock, const struct uvd_nodes *nodes,
 		       struct uvd_ways *ways);
 /* Frees the entry of a child that was reaped; ignores other processes. */
 void uvd_children_ended(struct uvd_children *c, pid_t pid);
@@ -53,7 +58,7 @@ void uvd_children_ended(struct uvd_children *c, pid_t pid);
  * all loans together not more than it takes to register the machine's memory: an engine process that an attacker controls may
  * order any registration of a client that helps it.
  */
-void uvd_children_check(struct uvd_children *c, const struct uvd_nodes *nodes, struct uvd_log *log);
+void uvd_children_check(struct uvd_children *c, struct uvd_log *log);
 /*
  * Call after the engine process has ended, or is dead and cannot exit. Shuts down all children's sockets, so that
  * they end even if a dead engine process still has the other ends open.

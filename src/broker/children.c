@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,8 +35,28 @@ static void keep_only(int *sock, int *dir)
 	close_range(*dir < 0 ? 4 : 5, ~0u, 0);
 }
 
-static void child_main(enum uvd_wire_kind kind, unsigned int place, int sock, struct uvd_nodes *nodes,
-		       struct uvd_ways *ways)
+/* The page that a loan shares with the broker. NULL: no memory. */
+static _Atomic uint32_t *registers_new(void)
+{
+	void *page = mmap(NULL, sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
+/* Call after the loan's fork(): later children must not inherit its page. Returns false if that fails. */
+static bool registers_hide(_Atomic uint32_t *page)
+{
+	return !page || !madvise((void *)page, sizeof(*page), MADV_DONTFORK);
+}
+
+static void registers_free(_Atomic uint32_t *page)
+{
+	if (page)
+		munmap((void *)page, sizeof(*page));
+}
+
+static void child_main(enum uvd_wire_kind kind, int sock, const struct uvd_nodes *nodes, struct uvd_ways *ways,
+		       _Atomic uint32_t *registers)
 {
 	sigset_t none;
 
@@ -46,13 +65,12 @@ static void child_main(enum uvd_wire_kind kind, unsigned int place, int sock, st
 	signal(SIGINT, SIG_IGN); /* the terminal's is for the broker: this process ends with its socket */
 	keep_only(&sock, &ways->dir);
 	ways->next = getpid(); /* unique among the loans: each process makes one name */
-	mprotect(nodes, kind == UVD_WIRE_LOAN ? offsetof(struct uvd_nodes, registers) : sizeof(*nodes), PROT_READ);
 	if (kind == UVD_WIRE_QUESTIONS) {
 		if (!uvd_role_take(UVD_ROLE_QUESTIONS))
 			_exit(1);
 		uvd_questions_serve(sock, nodes);
 	} else {
-		uvd_loan_serve(sock, nodes, ways, &nodes->registers[place]);
+		uvd_loan_serve(sock, nodes, ways, registers);
 	}
 	_exit(0);
 }
@@ -74,12 +92,13 @@ void uvd_children_init(struct uvd_children *children)
 	children->most_mib = mib < UINT32_MAX ? mib : UINT32_MAX;
 }
 
-int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, int sock, struct uvd_nodes *nodes,
+int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, int sock, const struct uvd_nodes *nodes,
 		       struct uvd_ways *ways)
 {
 	const bool is_loan = kind == UVD_WIRE_LOAN;
 	struct uvd_child *const first = children->list + (is_loan ? UVD_CHILDREN_OF_KIND : 0),
 				*c = first, *const end = first + UVD_CHILDREN_OF_KIND;
+	_Atomic uint32_t *registers = NULL;
 	int copy, err = 0;
 	pid_t pid;
 
@@ -93,16 +112,19 @@ int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, i
 	if (copy < 0)
 		return -errno;
 	if (is_loan)
-		atomic_store(&nodes->registers[c - first], 0);
-	pid = fork();
+		registers = registers_new();
+	pid = is_loan && !registers ? -1 : fork();
 	if (!pid)
-		child_main(kind, c - first, sock, nodes, ways);
+		child_main(kind, sock, nodes, ways, registers);
 	if (pid < 0) {
 		err = -errno;
+		registers_free(registers);
 		close(copy);
 		return err;
 	}
-	*c = (struct uvd_child){ pid, copy, is_loan ? children_now_ms() : 0 };
+	*c = (struct uvd_child){ pid, copy, is_loan ? children_now_ms() : 0, registers };
+	if (!registers_hide(registers))
+		kill(pid, SIGKILL);
 	return 0;
 }
 
@@ -112,12 +134,13 @@ void uvd_children_ended(struct uvd_children *children, pid_t pid)
 		if (c->pid != pid)
 			continue;
 		close(c->sock);
+		registers_free(c->registers);
 		c->pid = 0;
 	}
 }
 
 /* A client's thread that the loan has stopped dies with it (PTRACE_O_EXITKILL). One that was only seized goes on. */
-void uvd_children_check(struct uvd_children *children, const struct uvd_nodes *nodes, struct uvd_log *log)
+void uvd_children_check(struct uvd_children *children, struct uvd_log *log)
 {
 	uint32_t left = children->most_mib, mib;
 
@@ -126,7 +149,7 @@ void uvd_children_check(struct uvd_children *children, const struct uvd_nodes *n
 
 		if (!c->pid || !c->began)
 			continue;
-		mib = atomic_load(&nodes->registers[i]);
+		mib = atomic_load(c->registers);
 		mib = mib < left ? mib : left;
 		left -= mib;
 		if (children_now_ms() < c->began + uvd_loan_ms(mib))

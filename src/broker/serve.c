@@ -46,6 +46,7 @@ struct broker {
 	uint64_t starts[MAX_STARTS]; /* ms */
 	unsigned int num_starts;
 	struct uvd_nodes *nodes;
+	const struct uvd_nodes *view; /* the same for children */
 	struct uvd_ways ways;
 	struct uvd_children children;
 };
@@ -119,16 +120,15 @@ static int begin_restart(struct broker *b)
 }
 
 /*
- * Copies a plug-in into a slot. Its constructors run in a child meanwhile, which must not inherit the table that the
- * broker's other children trust.
+ * Copies a plug-in into a slot. Its constructors run in a child meanwhile, which does not inherit the table.
  */
 static int broker_copy_plugin(struct broker *b, const struct uvd_wire_request *r, int64_t nth, const char *name,
 			      struct uvd_wire_answer *a, int *fd)
 {
-	if (madvise(b->nodes, sizeof(*b->nodes), MADV_DONTFORK))
+	if (madvise((void *)b->view, sizeof(*b->view), MADV_DONTFORK))
 		return -errno;
 	a->values[0] = b->config->ops->plugin(b->config->arg, r->index, nth, name, fd);
-	return madvise(b->nodes, sizeof(*b->nodes), MADV_DOFORK) ? -errno : 0;
+	return madvise((void *)b->view, sizeof(*b->view), MADV_DOFORK) ? -errno : 0;
 }
 
 static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, const struct uvd_device_config *device,
@@ -141,7 +141,7 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 
 	switch (r->op) {
 	case UVD_WIRE_CONNECT:
-		return uvd_children_start(&b->children, r->index, in->fd[0], b->nodes, &b->ways);
+		return uvd_children_start(&b->children, r->index, in->fd[0], b->view, &b->ways);
 	case UVD_WIRE_NODE:
 		return broker_make_node(b, r->index, a, fd);
 	case UVD_WIRE_ADD:
@@ -295,7 +295,7 @@ static void serve_engine(struct broker *b)
 		}
 		if (!n)
 			look_for_corpse(b);
-		uvd_children_check(&b->children, b->nodes, b->config->log);
+		uvd_children_check(&b->children, b->config->log);
 		check_adapters(b);
 		if (b->end_by && now_ms() > b->end_by) {
 			if (b->killed)
@@ -385,7 +385,7 @@ static void leave_broker(struct broker *b)
 	close(b->signals);
 	uvd_children_close(&b->children);
 	uvd_ways_fini(&b->ways);
-	munmap(b->nodes, sizeof(*b->nodes));
+	munmap((void *)b->view, sizeof(*b->view));
 	sigprocmask(SIG_SETMASK, &b->before, NULL);
 }
 
@@ -425,9 +425,8 @@ failed:
 /* Call before the first engine process: the later ones are started with the same rights. Returns false if it fails. */
 static bool prepare_broker(struct broker *b)
 {
-	b->nodes = mmap(NULL, sizeof(*b->nodes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	b->signals = broker_block_signals(&b->before);
-	if (b->nodes == MAP_FAILED || b->signals < 0)
+	if (b->signals < 0 || uvd_nodes_new(&b->nodes, &b->view))
 		return false;
 	b->nodes->root_clients = b->config->root_clients;
 	uvd_children_init(&b->children);

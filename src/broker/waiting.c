@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -72,6 +73,39 @@ static int read_call(pid_t tid, struct uvd_wait *w)
 		nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 }, NULL);
 	}
 	return -ESRCH;
+}
+
+/* F_SEAL_FUTURE_WRITE refuses mappings that can be written, or made so, from then on. */
+static int nodes_map(int fd, struct uvd_nodes **nodes, const struct uvd_nodes **view)
+{
+	const size_t size = sizeof(**nodes);
+	void *mine, *theirs;
+
+	if (ftruncate(fd, size))
+		return -errno;
+	mine = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mine == MAP_FAILED)
+		return -errno;
+	if (madvise(mine, size, MADV_DONTFORK) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return -errno;
+	theirs = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	if (theirs == MAP_FAILED)
+		return -errno;
+	*nodes = mine;
+	*view = theirs;
+	return 0;
+}
+
+int uvd_nodes_new(struct uvd_nodes **nodes, const struct uvd_nodes **view)
+{
+	int fd = memfd_create("uverbsd-nodes", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+
+	if (fd < 0)
+		return -errno;
+	err = nodes_map(fd, nodes, view);
+	close(fd);
+	return err;
 }
 
 _Atomic uint64_t *uvd_nodes_place(struct uvd_nodes *nodes)

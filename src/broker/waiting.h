@@ -14,7 +14,7 @@
 #include <uverbsd/config.h>
 
 /* UVD_NODES_MAX: more than there can be devices: a removed device keeps its node while clients have it open. */
-enum { UVD_NODES_MAX = 512, UVD_LOANS_MAX = 256, UVD_NODES_PAGE = 4096 };
+enum { UVD_NODES_MAX = 512, UVD_LOANS_MAX = 256 };
 
 /* The nodes' device numbers, in shared memory. The broker writes them, its children read them. */
 struct uvd_nodes {
@@ -22,12 +22,13 @@ struct uvd_nodes {
 	_Atomic uint64_t rdev[UVD_NODES_MAX]; /* 0: free */
 	_Atomic uint64_t
 		adapters[UVD_MAX_DEVICES]; /* by the device's index: the adapter that it forwards to; 0: none */
-	/*
-	 * On pages of its own, as the children for loans write here, each to its place: MiB that the client's thread registers
-	 * at this moment; afterwards those for whose registration it would have had the time that it took; else 0.
-	 */
-	_Alignas(UVD_NODES_PAGE) _Atomic uint32_t registers[UVD_LOANS_MAX];
 };
+
+/*
+ * Makes an empty table. *nodes is for the calling process alone: no child inherits that mapping. *view shows the same memory.
+ * Children inherit it, and cannot make it writable: the memory's seal refuses that. Returns 0 or a negative errno.
+ */
+int uvd_nodes_new(struct uvd_nodes **nodes, const struct uvd_nodes **view);
 
 /*
  * Returns the place for one more node: a free one, or that of a node that no longer exists. NULL: all are in use. Only

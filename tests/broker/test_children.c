@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -27,6 +28,7 @@ enum { LOANS = 3, MEMORY_MIB = 10000 };
 
 static struct uvd_children children;
 static struct uvd_nodes nodes;
+static _Atomic uint32_t registers[LOANS];
 static struct uvd_log *quiet;
 
 static struct uvd_child *loan(int i)
@@ -44,13 +46,15 @@ static void begin_loan(int i, uint64_t ms, uint32_t mib)
 	}
 	loan(i)->sock = -1;
 	loan(i)->began = uvd_now_ns() / 1000000 - ms;
-	nodes.registers[i] = mib;
+	loan(i)->registers = &registers[i];
+	registers[i] = mib;
 }
 
 static void setup(void)
 {
 	memset(&children, 0, sizeof(children));
 	memset(&nodes, 0, sizeof(nodes));
+	memset((void *)registers, 0, sizeof(registers));
 	children.most_mib = MEMORY_MIB;
 	quiet = uvd_log_new(STDERR_FILENO, "test", UVD_ERR);
 }
@@ -71,7 +75,7 @@ static bool goes_on(int i)
 {
 	siginfo_t info = {};
 
-	uvd_children_check(&children, &nodes, quiet);
+	uvd_children_check(&children, quiet);
 	if (loan(i)->began)
 		return true;
 	ck_assert_int_eq(waitid(P_PID, loan(i)->pid, &info, WEXITED | WNOWAIT), 0);
@@ -127,7 +131,7 @@ START_TEST(test_killed_loan_is_killed_once)
 	begin_loan(0, 11000, 0);
 	ck_assert(!goes_on(0));
 	waitpid(loan(0)->pid, NULL, 0);
-	uvd_children_check(&children, &nodes, quiet);
+	uvd_children_check(&children, quiet);
 	uvd_children_ended(&children, loan(0)->pid);
 	ck_assert_int_eq(loan(0)->pid, 0);
 }
@@ -151,9 +155,17 @@ int64_t __wrap_uvd_borrow_register_by(struct uvd_borrow *b, long number, const s
 				      bool *executed);
 int __wrap_uvd_borrow_release(struct uvd_borrow *b, const long *result);
 
+/* What a child does that an attacker has taken over: it makes this memory writable, and writes to it. NULL: nothing. */
+static void *taken_over_writes;
+
 int __wrap_uvd_waits(pid_t tid, const struct uvd_nodes *of, enum uvd_wait_for what, struct uvd_wait *wait)
 {
 	*wait = (struct uvd_wait){};
+	if (!taken_over_writes)
+		return 0;
+	if (mprotect(taken_over_writes, 1, PROT_READ | PROT_WRITE))
+		return -errno;
+	*(volatile uint8_t *)taken_over_writes = 1;
 	return 0;
 }
 
@@ -169,13 +181,13 @@ int __wrap_uvd_borrow_seize(struct uvd_borrow *b, pid_t tid)
 
 int __wrap_uvd_borrow_stop(struct uvd_borrow *b)
 {
-	seen.when_stopped = nodes.registers[0];
+	seen.when_stopped = registers[0];
 	return 0;
 }
 
 long __wrap_uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd)
 {
-	seen.when_passed = nodes.registers[0];
+	seen.when_passed = registers[0];
 	return NUMBER;
 }
 
@@ -183,7 +195,7 @@ int64_t __wrap_uvd_borrow_register_by(struct uvd_borrow *b, long number, const s
 				      bool *executed)
 {
 	ck_assert_int_eq(number, NUMBER);
-	seen.when_registering = nodes.registers[0];
+	seen.when_registering = registers[0];
 	usleep(PAST_MS * 1000);
 	*executed = true;
 	return HANDLE;
@@ -191,7 +203,7 @@ int64_t __wrap_uvd_borrow_register_by(struct uvd_borrow *b, long number, const s
 
 int __wrap_uvd_borrow_release(struct uvd_borrow *b, const long *result)
 {
-	seen.afterwards = nodes.registers[0];
+	seen.afterwards = registers[0];
 	return 0;
 }
 
@@ -199,7 +211,7 @@ static void *serve_loan(void *arg)
 {
 	struct uvd_ways ways = {};
 
-	uvd_loan_serve(*(int *)arg, &nodes, &ways, &nodes.registers[0]);
+	uvd_loan_serve(*(int *)arg, &nodes, &ways, &registers[0]);
 	return NULL;
 }
 
@@ -242,6 +254,71 @@ START_TEST(test_child_says_how_much_the_thread_registers_at_this_moment)
 }
 END_TEST
 
+/* ---- what a child can write ------------------------------------------------------------------------------------------ */
+
+static struct uvd_nodes *table;
+static const struct uvd_nodes *view;
+
+/* Starts a child that makes `at` writable when it is asked, and returns its answer. */
+static int taken_over(enum uvd_wire_kind kind, const volatile void *at)
+{
+	struct uvd_wire_request r = { .version = UVD_WIRE_VERSION,
+				      .op = kind == UVD_WIRE_LOAN ? UVD_WIRE_SEIZE : UVD_WIRE_PEER,
+				      .tid = getpid() };
+	struct uvd_wire_fds in = uvd_wire_no_fds, out = uvd_wire_no_fds;
+	struct uvd_ways ways = { .dir = -1 };
+	struct uvd_wire_answer a;
+	int pair[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	taken_over_writes = (void *)at;
+	ck_assert_int_eq(uvd_children_start(&children, kind, pair[1], view, &ways), 0);
+	taken_over_writes = NULL;
+	close(pair[1]);
+	ck_assert(!uvd_wire_ask(pair[0], &r, &in) && !uvd_wire_answered(pair[0], r.op, &a, &out));
+	uvd_wire_close(&out);
+	close(pair[0]);
+	return a.result;
+}
+
+/* The page of a loan that lasts, and its place. */
+static _Atomic uint32_t *lasting_loan(void)
+{
+	struct uvd_ways ways = { .dir = -1 };
+	int pair[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	ck_assert_int_eq(uvd_children_start(&children, UVD_WIRE_LOAN, pair[1], view, &ways), 0);
+	return loan(0)->registers;
+}
+
+START_TEST(test_child_cannot_write_the_table)
+{
+	static const enum uvd_wire_kind kinds[] = { UVD_WIRE_LOAN, UVD_WIRE_QUESTIONS };
+
+	ck_assert_int_eq(uvd_nodes_new(&table, &view), 0);
+	table->rdev[0] = 7;
+	ck_assert_uint_eq(view->rdev[0], 7);
+	for (unsigned int i = 0; i < 2; i++) {
+		ck_assert_int_eq(taken_over(kinds[i], view), -EACCES);
+		ck_assert_int_eq(taken_over(kinds[i], table), -ENOMEM); /* it is not there */
+	}
+	ck_assert_uint_eq(view->root_clients, 0);
+}
+END_TEST
+
+START_TEST(test_child_cannot_write_what_another_loan_registers)
+{
+	_Atomic uint32_t *page;
+
+	ck_assert_int_eq(uvd_nodes_new(&table, &view), 0);
+	page = lasting_loan();
+	ck_assert_int_eq(taken_over(UVD_WIRE_LOAN, page), -ENOMEM);
+	ck_assert_int_eq(taken_over(UVD_WIRE_QUESTIONS, page), -ENOMEM);
+	ck_assert_uint_eq(*page, 0);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("children");
@@ -252,5 +329,7 @@ int main(void)
 	tcase_add_test(t, test_loans_have_together_the_time_to_register_the_machines_memory);
 	tcase_add_test(t, test_killed_loan_is_killed_once);
 	tcase_add_test(t, test_child_says_how_much_the_thread_registers_at_this_moment);
+	tcase_add_test(t, test_child_cannot_write_the_table);
+	tcase_add_test(t, test_child_cannot_write_what_another_loan_registers);
 	return run_suite("broker: how long a loan lasts", t);
 }

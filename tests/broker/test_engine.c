@@ -35,6 +35,7 @@ enum { USER = 65534, GROUP = 65533 };
 static int node = -1, other = -1; /* terminals */
 static int questions; /* the engine's end */
 static struct uvd_nodes nodes;
+static _Atomic uint32_t registers;
 static pid_t helper;
 static volatile uint64_t secret = 1;
 
@@ -64,7 +65,7 @@ static pid_t serve_loan(int *sock)
 		uvd_ways_init(&ways);
 		if (ways.dir >= 0)
 			fchmod(ways.dir, 01777);
-		uvd_loan_serve(pair[1], &nodes, &ways, &nodes.registers[0]);
+		uvd_loan_serve(pair[1], &nodes, &ways, &registers);
 		_exit(0);
 	}
 	close(pair[1]);

@@ -191,6 +191,7 @@ END_TEST
 
 static int node, other;
 static struct uvd_nodes nodes;
+static _Atomic uint32_t registers;
 static pid_t client, sleeper, writer;
 
 static int stopped_terminal(dev_t *rdev)
@@ -252,7 +253,7 @@ static pid_t start_child(enum uvd_wire_kind kind, int *sock)
 		close(pair[0]);
 		if (kind == UVD_WIRE_LOAN) {
 			uvd_ways_init(&ways);
-			uvd_loan_serve(pair[1], &nodes, &ways, &nodes.registers[0]);
+			uvd_loan_serve(pair[1], &nodes, &ways, &registers);
 		} else if (uvd_role_take(UVD_ROLE_QUESTIONS)) {
 			uvd_questions_serve(pair[1], &nodes);
 		}
