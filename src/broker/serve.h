@@ -14,6 +14,9 @@
 struct uvd_device_config;
 struct uvd_log;
 
+/* May root's processes be clients? uvd_waits() says what ALLOW refuses. */
+enum uvd_root_clients { UVD_ROOT_REFUSE, UVD_ROOT_ALLOW, UVD_ROOT_ALL };
+
 struct uvd_broker_ops {
 	/* Each returns 0 or a negative errno. *fd: the channel of a node that was verified; the caller owns it. */
 	int (*node)(void *arg, unsigned int index, int *number, dev_t *rdev, int *fd);
@@ -52,7 +55,7 @@ struct uvd_broker_config {
 	const struct uvd_broker_ops *ops;
 	void *arg;
 	struct uvd_log *log;
-	bool root_clients; /* root's processes may be clients */
+	enum uvd_root_clients root_clients;
 	unsigned int end_ms; /* the time that the engine process has to end after SIGTERM; 0: 20 s */
 };
 

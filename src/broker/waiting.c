@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/auxvec.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,10 +260,62 @@ static bool same_user_ns(pid_t tid)
 }
 
 /*
+ * Returns the value of AT_SECURE in an auxiliary vector of `len` bytes, or -1. A vector of a 32-bit program has 32-bit words: its
+ * first value is never 0, and would be the upper half of a 64-bit vector's first type, which is.
+ */
+static int64_t auxv_secure(const void *auxv, size_t len)
+{
+	const uint64_t *v64 = auxv;
+	const uint32_t *v32 = auxv;
+
+	if (len < 2 * sizeof(*v64))
+		return -1;
+	if (v64[0] > UINT32_MAX) {
+		for (size_t i = 0; i + 1 < len / sizeof(*v32) && v32[i] != AT_NULL; i += 2)
+			if (v32[i] == AT_SECURE)
+				return v32[i + 1];
+	} else {
+		for (size_t i = 0; i + 1 < len / sizeof(*v64) && v64[i] != AT_NULL; i += 2)
+			if (v64[i] == AT_SECURE)
+				return v64[i + 1] ? 1 : 0;
+	}
+	return -1;
+}
+
+/*
+ * Was the program executed without a change of rights? The kernel says so to the program's loader. The vector belongs to the
+ * address space: children inherit it, an exec makes another one. A program can change its own vector only, and for that it
+ * needs no capability, so the answer counts for programs that an attacker has not written: those with root's ids.
+ */
+static bool is_plain_exec(pid_t tid)
+{
+	uint64_t auxv[128];
+	char path[48];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, auxv, sizeof(auxv));
+	close(fd);
+	return n > 0 && auxv_secure(auxv, n) == 0;
+}
+
+/*
+ * A setuid program may have set all its ids to root's, to act as root for its user. A program that it executes then, as sudo
+ * does, is root's own.
+ */
+static bool root_may(pid_t tid, const struct uvd_nodes *nodes)
+{
+	return nodes->root_clients == UVD_ROOT_ALL || (nodes->root_clients == UVD_ROOT_ALLOW && is_plain_exec(tid));
+}
+
+/*
  * Does the program have only the rights of the user who started it? A setuid program whose output is a descriptor of
  * the node waits on the node like a client, but an attacker in the engine process must not get its memory.
- * (/proc/TID/mem belongs to root if the user may not trace the process.) A process of root's passes if root_clients
- * is true.
+ * (/proc/TID/mem belongs to root if the user may not trace the process.)
  */
 static bool has_own_rights(pid_t tid, const struct uvd_nodes *nodes, pid_t *tgid)
 {
@@ -281,7 +334,7 @@ static bool has_own_rights(pid_t tid, const struct uvd_nodes *nodes, pid_t *tgid
 		if (uid[i] != uid[0] || gid[i] != gid[0])
 			return false;
 	if (!uid[0])
-		return nodes->root_clients;
+		return root_may(tid, nodes);
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
 	if (cap[0] && same_user_ns(tid))
 		return false;

@@ -12,13 +12,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <uverbsd/config.h>
+#include "broker/serve.h"
 
 /* UVD_NODES_MAX: more than there can be devices: a removed device keeps its node while clients have it open. */
 enum { UVD_NODES_MAX = 512, UVD_LOANS_MAX = 256 };
 
 /* The nodes' device numbers, in shared memory. The broker writes them, its children read them. */
 struct uvd_nodes {
-	bool root_clients; /* may root's processes be clients? */
+	enum uvd_root_clients root_clients;
 	_Atomic uint64_t rdev[UVD_NODES_MAX]; /* 0: free */
 	_Atomic uint64_t
 		adapters[UVD_MAX_DEVICES]; /* by the device's index: the adapter that it forwards to; 0: none */
@@ -47,8 +48,8 @@ struct uvd_wait {
 /*
  * Does the thread wait in a call (an ioctl or a write) on one of the nodes, or in an open of one, as `what` says?
  * Returns 0: it does; -ESRCH: it does not; -EPERM: it does, but its program has more rights than the user who started
- * it, or it is root's and root_clients is false. Gives a thread that is still "running" up to about 2.6 s to start
- * waiting.
+ * it, or it is root's and root_clients refuses it. UVD_ROOT_ALLOW refuses programs that were executed as setuid programs
+ * and have set all their ids to root's since. Gives a thread that is still "running" up to about 2.6 s to start waiting.
  */
 int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, struct uvd_wait *wait);
 

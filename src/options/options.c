@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "backends/backends.h"
+#include "broker/broker.h"
 #include "options/internal.h"
 #include "options/options.h"
 #include "persona/persona.h"
@@ -334,7 +335,7 @@ static void options_set_defaults(struct uvd_options *o, enum uvd_program program
 		.group = -1,
 		.workers = 2,
 		.separate = program == UVD_PROGRAM_DAEMON,
-		.root_clients = true,
+		.root_clients = UVD_ROOT_ALLOW,
 		.sysfs = "/run/uverbsd/sysfs",
 		.control = "/run/uverbsd/control",
 		.plugin_dir = UVD_PLUGIN_DIR,

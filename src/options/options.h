@@ -74,7 +74,7 @@ struct uvd_options {
 	bool engine; /* this is the engine process, which the broker started */
 	int argc; /* main()'s, for the command line of the engine process */
 	char **argv;
-	bool root_clients; /* with a broker: root's processes may be clients */
+	unsigned int root_clients; /* with a broker: enum uvd_root_clients */
 	/* uverbsctl run. */
 	char join[64];
 	char trace[PATH_MAX]; /* "": no trace */

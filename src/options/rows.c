@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "backends/backends.h"
+#include "broker/broker.h"
 #include "options/internal.h"
 #include "options/options.h"
 #include "persona/persona.h"
@@ -304,7 +305,9 @@ static const char *set_link_layer(const struct uvd_option_row *row, void *base, 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const struct uvd_option_choice yes_no[] = { { "yes", 1 }, { "no", 0 }, { NULL } };
-static const struct uvd_option_choice root_clients[] = { { "allow", 1 }, { "refuse", 0 }, { NULL } };
+static const struct uvd_option_choice root_clients[] = {
+	{ "allow", UVD_ROOT_ALLOW }, { "refuse", UVD_ROOT_REFUSE }, { "all", UVD_ROOT_ALL }, { NULL }
+};
 static const struct uvd_option_choice abis[] = { { "ioctl", 0 }, { "write", 1 }, { NULL } };
 static const struct uvd_option_choice memories[] = { { "auto", UVD_MEMORY_AUTO },
 						     { "borrow", UVD_MEMORY_BORROW },
@@ -378,7 +381,8 @@ static const struct uvd_option_row option_rows[] = {
 	{ "internal-engine", PROGRAM(engine, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no },
 	{ "root-clients", .arg = "HOW", PROGRAM(root_clients, UVD_PROGRAM_DAEMON), .set = set_choice,
 	  .choices = root_clients, .preset = "allow",
-	  .help = "with two processes: allow or refuse clients that run as root" },
+	  .help = "with two processes: allow or refuse clients that run as root; all: also what was executed with a change "
+		  "of rights, as setuid programs are and services that a security module confines" },
 	{ "join", .arg = "[NAME]", PROGRAM_STR(join, UVD_PROGRAM_RUN), .set = set_string, .omitted = "default",
 	  .help = "share the devices of all runs with this NAME; before an option or `--` it can be left out" },
 	{ "trace", .arg = "FILE", PROGRAM_STR(trace, UVD_PROGRAM_RUN), .set = set_path, .preset = "none",

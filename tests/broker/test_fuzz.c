@@ -227,7 +227,7 @@ static void start_users(void)
 	other = stopped_terminal(&rdev);
 	node = stopped_terminal(&rdev);
 	nodes.rdev[0] = rdev;
-	nodes.root_clients = true;
+	nodes.root_clients = UVD_ROOT_ALLOW;
 	client = start_user(node);
 	sleeper = start_user(-1);
 	writer = start_user(other);

@@ -122,7 +122,7 @@ static void set_up(void)
 	node = open(ptsname(master), O_RDWR | O_NOCTTY);
 	ck_assert(node >= 0 && !fstat(node, &st) && !tcflow(node, TCOOFF));
 	nodes.rdev[0] = st.st_rdev;
-	nodes.root_clients = true;
+	nodes.root_clients = UVD_ROOT_ALLOW;
 	ck_assert(!pipe(go));
 	ck_assert(mkdtemp(folder) && !chmod(folder, 0755));
 }
