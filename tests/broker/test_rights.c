@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Programs that were executed as setuid programs: an attacker in the engine process must get nothing of them. */
+/*
+ * Whose rights count: programs that were executed as setuid programs, as which an attacker in the engine process must get nothing
+ * of them; and the process of a loan, which has its client's user.
+ */
 #include "engine.h"
 
 /* ---- programs that were executed as setuid programs -------------------------------------------------------------- */
@@ -160,6 +163,104 @@ START_TEST(test_program_that_a_setuid_program_executes_as_root_is_roots)
 }
 END_TEST
 
+/* ---- the user of a loan's process --------------------------------------------------------------------------------- */
+
+/* Calls act(pid) as the user, in a process of its own. Returns what that returns, 0 to 255. */
+static int as_user(int (*act)(pid_t pid), pid_t pid)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (!child) {
+		user();
+		_exit(act(pid));
+	}
+	ck_assert(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* Returns the number of the attempts that have succeeded, or 255: the process is not this user's. */
+static int user_looks_inside(pid_t pid)
+{
+	static const char *const files[] = { "mem", "maps", "fd/3", "auxv", "environ", "pagemap", "syscall" };
+	char path[64], bytes[8];
+	struct iovec local = { bytes, sizeof(bytes) }, remote = { (void *)&secret, sizeof(bytes) };
+	int pidfd = syscall(SYS_pidfd_open, pid, 0), n = 0;
+
+	if (kill(pid, 0))
+		return 255;
+	for (unsigned int i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, files[i]);
+		n += open(path, O_RDONLY) >= 0;
+	}
+	n += syscall(SYS_pidfd_getfd, pidfd, 3, 0) >= 0;
+	n += process_vm_readv(pid, &local, 1, &remote, 1, 0) >= 0;
+	n += ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0;
+	return n;
+}
+
+static int user_stops(pid_t pid)
+{
+	return kill(pid, SIGSTOP) ? 1 : 0;
+}
+
+static int user_kills(pid_t pid)
+{
+	return kill(pid, SIGKILL) ? 1 : 0;
+}
+
+static int user_takes_descriptors(pid_t pid)
+{
+	return prlimit(pid, RLIMIT_NOFILE, &(struct rlimit){ 0, 0 }, NULL) ? 1 : 0;
+}
+
+static int user_takes_processes(pid_t pid)
+{
+	return prlimit(pid, RLIMIT_NPROC, &(struct rlimit){ 0, 0 }, NULL) ? 1 : 0;
+}
+
+static int user_takes_memory(pid_t pid)
+{
+	return prlimit(pid, RLIMIT_AS, &(struct rlimit){ 0, 0 }, NULL) ? 1 : 0;
+}
+
+START_TEST(test_user_of_a_loans_process_cannot_look_inside)
+{
+	pid_t client = start(user, node), pid;
+	int sock;
+
+	pid = serve_loan(&sock);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
+	ck_assert_int_eq(as_user(user_looks_inside, pid), 0);
+	close(sock);
+	waitpid(pid, NULL, 0);
+	end(client);
+}
+END_TEST
+
+/* The client loses its loan, and its life at most. The broker kills a loan's process that its user has stopped. */
+START_TEST(test_user_who_limits_a_loans_process_harms_the_own_client_alone)
+{
+	static int (*const acts[])(pid_t pid) = { user_stops, user_kills, user_takes_descriptors, user_takes_processes,
+						  user_takes_memory };
+	int sock, pair[2], status = 0, ret;
+	pid_t client = start(user, node), pid;
+
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	pid = serve_loan(&sock);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
+	ck_assert_int_eq(as_user(acts[_i], pid), 0);
+	if (acts[_i] == user_stops)
+		kill(pid, SIGKILL);
+	tcflow(node, TCOON);
+	ret = ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_TAKE }, pair[0]);
+	ck_assert_msg(ret == -EPIPE || ret < 0 || ret > 2, "%d", ret);
+	close(sock);
+	ck_assert(waitpid(client, &status, 0) == client && waitpid(pid, NULL, 0) == pid);
+	ck_assert(WIFEXITED(status) ? !WEXITSTATUS(status) : WTERMSIG(status) == SIGKILL);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	TCase *t;
@@ -177,5 +278,7 @@ int main(int argc, char **argv)
 	tcase_add_loop_test(t, test_program_of_roots_whose_vector_does_not_say_that_it_is_plain_is_refused, 0,
 			    sizeof(vectors) / sizeof(vectors[0]));
 	tcase_add_test(t, test_program_that_a_setuid_program_executes_as_root_is_roots);
+	tcase_add_test(t, test_user_of_a_loans_process_cannot_look_inside);
+	tcase_add_loop_test(t, test_user_who_limits_a_loans_process_harms_the_own_client_alone, 0, 5);
 	return run_suite("rights", t);
 }
