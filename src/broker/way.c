@@ -30,14 +30,18 @@ enum {
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the root of a tmpfs that is mounted nowhere, or -1. */
+/*
+ * Returns the root of a tmpfs that is mounted nowhere, or -1. It has no limit of files: a client keeps the file of its socket for
+ * as long as it keeps a duplicate of the socket, and must not take the files of other clients.
+ */
 static int private_dir(void)
 {
 	int fs = syscall(SYS_fsopen, "tmpfs", 1 /* FSOPEN_CLOEXEC */), dir = -1;
 
 	if (fs < 0)
 		return -1;
-	if (!syscall(SYS_fsconfig, fs, 6 /* FSCONFIG_CMD_CREATE */, NULL, NULL, 0))
+	if (!syscall(SYS_fsconfig, fs, 1 /* FSCONFIG_SET_STRING */, "nr_inodes", "0", 0) &&
+	    !syscall(SYS_fsconfig, fs, 6 /* FSCONFIG_CMD_CREATE */, NULL, NULL, 0))
 		dir = syscall(SYS_fsmount, fs, 1 /* FSMOUNT_CLOEXEC */, 0);
 	close(fs);
 	return dir;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Attacks on a thread that the daemon has borrowed, by the client's other threads."""
 import os
+import re
 
 import pytest
 
@@ -34,3 +35,13 @@ def test_what_a_client_grabs_of_a_grant_keeps_nothing_open(start):
     # The engine process keeps a few sockets to the broker, for later requests.
     kept = 16 if cuse.SEPARATE else 0
     cuse.wait_for("its descriptors", lambda: len(os.listdir(f"/proc/{d.serving}/fd")) <= before + kept)
+
+
+def test_file_behind_the_socket_of_a_grant_leads_nowhere(start):
+    """A client with a network namespace of its own may get a descriptor of it. Nor does what it keeps take the files of others."""
+    d = start("--separate", "yes")
+    said = attack("unixfile", 20)
+    files, ways, room = map(int, re.fullmatch(r"(\d+) files, (\d+) ways out of them, room for (\d+)\n", said).groups())
+    assert files, f"it was never tried: {said}"
+    assert not ways and not room, said
+    d.wait_idle()
