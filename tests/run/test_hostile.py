@@ -63,6 +63,19 @@ def test_hard_limit_of_file_sizes_that_is_too_low_is_named(run):
                                                 "(ulimit -Hf)\n"), r
 
 
+def test_run_that_may_start_too_few_processes_says_so_and_leaves_nothing(run):
+    if os.geteuid() or not run.prefix:
+        pytest.skip("it needs root, to be a user without processes, and a folder of all users")
+    user = 65000 + os.getpid() % 500
+    run.prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "prlimit", "--nproc=1"]
+    for limit in (1, 2, 3):
+        run.prefix[-1] = f"--nproc={limit}"
+        for _ in range(5):
+            r = run("true")
+            assert r.returncode == 125 and "cannot start: EAGAIN" in r.stderr, (limit, r)
+            assert until(lambda: not run.left()), run.left()
+
+
 # ---- a hostile member of --join ------------------------------------------------------------------------------------
 
 MEMBER = shutil.copy(BUILD / "tests/run/run_member", BIN / "run_member").as_posix()
