@@ -48,7 +48,7 @@ int uvd_ask_options(int argc, char **argv, const char *usage, const char **contr
 json_t *uvd_ask(const char *who, const char *control, const char *command)
 {
 	char *line = uvd_control_ask(control, command);
-	json_t *answer = line ? json_loads(line, 0, NULL) : NULL;
+	json_t *answer = uvd_control_parse(line);
 	const char *error = json_string_value(json_object_get(answer, "error"));
 
 	if (!answer)

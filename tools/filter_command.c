@@ -78,7 +78,7 @@ static int filter_list(const char *control, bool json, bool counts)
 	if (!answer)
 		return 1;
 	if (json) {
-		json_dumpf(answer, stdout, JSON_INDENT(2));
+		json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 		putchar('\n');
 	} else {
 		json_array_foreach(json_object_get(answer, "devices"), i, entry) filter_print_device(entry, counts);

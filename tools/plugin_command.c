@@ -65,7 +65,7 @@ static int plugin_list(const char *control, int argc, char **argv)
 	if (!answer)
 		return 1;
 	if (json) {
-		json_dumpf(answer, stdout, JSON_INDENT(2));
+		json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 		putchar('\n');
 	} else {
 		plugin_print_list(json_object_get(answer, "plugins"));

@@ -18,7 +18,7 @@ enum { LEAK_SECONDS = 10, LEAK_ANSWERS = 200, LEAK_WAIT_US = 2000, LEAK_LATER_US
 static json_t *control_json(const char *control, const char *command)
 {
 	char *line = uvd_control_ask(control, command);
-	json_t *json = line ? json_loads(line, 0, NULL) : NULL;
+	json_t *json = uvd_control_parse(line);
 
 	free(line);
 	return json;

@@ -35,9 +35,10 @@ json_t *uvd_status_meter_read(FILE *meter)
 {
 	json_t *answer = NULL;
 	char *line = NULL;
-	size_t size = 0;
 
-	if (send(fileno(meter), "\n", 1, MSG_NOSIGNAL) == 1 && getline(&line, &size, meter) > 0)
+	if (send(fileno(meter), "\n", 1, MSG_NOSIGNAL) == 1)
+		line = uvd_control_read_line(meter);
+	if (line)
 		answer = json_loads(line, 0, NULL);
 	free(line);
 	return answer;

@@ -22,7 +22,7 @@ static volatile sig_atomic_t watch_ended;
 json_t *uvd_status_ask(const char *control, const char *command)
 {
 	char *line = uvd_control_ask(control, command);
-	json_t *status = line ? json_loads(line, 0, NULL) : NULL;
+	json_t *status = uvd_control_parse(line);
 
 	if (!status && !watch_ended)
 		fprintf(stderr, "uverbsctl status: no uverbsd answers on %s: %s\n", control, uvd_errno_name(errno));
@@ -38,7 +38,7 @@ json_t *uvd_status_ask(const char *control, const char *command)
 
 void uvd_status_print_json(const json_t *status)
 {
-	json_dumpf(status, stdout, JSON_COMPACT);
+	json_dumpf(status, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
 	putchar('\n');
 	fflush(stdout);
 }

@@ -209,7 +209,7 @@ static bool trace_connect(const struct trace_options *o, struct uvd_trace_reader
 		fprintf(stderr, "uverbsctl trace: no uverbsd answers on %s: %s\n", control, uvd_errno_name(errno));
 		return false;
 	}
-	answer = json_loads(line, 0, NULL);
+	answer = uvd_control_parse(line);
 	error = json_string_value(json_object_get(answer, "error"));
 	if (error || !answer)
 		fprintf(stderr, "uverbsctl trace: %s\n", error ? error : "the daemon's answer makes no sense");

@@ -43,11 +43,30 @@ int uvd_control_pidfd(const char *path)
 	return pidfd;
 }
 
+char *uvd_control_read_line(FILE *f)
+{
+	enum { LONGEST = 64 << 20 };
+	char *line = NULL;
+	size_t len = 0, size;
+	FILE *to = open_memstream(&line, &size);
+	int c = EOF;
+
+	if (!to)
+		return NULL;
+	while (len < LONGEST && (c = getc_unlocked(f)) != EOF && c != '\n' && putc_unlocked(c, to) != EOF)
+		len++;
+	if (fclose(to) || (c != '\n' && (c != EOF || !len))) {
+		free(line);
+		errno = len >= LONGEST ? EMSGSIZE : errno ? errno : EPIPE;
+		return NULL;
+	}
+	return line;
+}
+
 char *uvd_control_ask_more(const char *path, const char *command, FILE **rest)
 {
 	const int fd = control_connect(path);
 	char *line = NULL;
-	size_t size = 0;
 	FILE *f;
 	int err;
 
@@ -59,9 +78,10 @@ char *uvd_control_ask_more(const char *path, const char *command, FILE **rest)
 		return NULL;
 	}
 	errno = 0;
-	if (fprintf(f, "%s\n", command) < 0 || fflush(f) || getline(&line, &size, f) <= 0) {
+	if (fprintf(f, "%s\n", command) >= 0 && !fflush(f))
+		line = uvd_control_read_line(f);
+	if (!line) {
 		err = errno ? errno : EPIPE;
-		free(line);
 		fclose(f);
 		errno = err;
 		return NULL;
@@ -78,4 +98,74 @@ char *uvd_control_ask(const char *path, const char *command)
 	if (line)
 		fclose(rest);
 	return line;
+}
+
+/* ---- what an answer says ------------------------------------------------------------------------------------------ */
+
+/* Returns a copy that can be printed. In UTF-8 the controls U+0080 to U+009F are 0xc2 and their number. */
+static char *answer_copy_text(const char *text)
+{
+	char *copy = malloc(strlen(text) + 1), *to = copy;
+
+	for (; copy && *text; text++) {
+		const unsigned char c = text[0], next = text[1];
+
+		if (c == 0xc2 && next >= 0x80 && next < 0xa0)
+			text++;
+		*to++ = c < ' ' || c == 0x7f || (c == 0xc2 && next < 0xa0) ? '?' : (char)c;
+	}
+	if (copy)
+		*to = 0;
+	return copy;
+}
+
+static json_t *answer_copy(const char *key, json_t *value);
+
+static json_t *answer_copy_object(json_t *object)
+{
+	json_t *copy = json_object(), *value;
+	const char *key;
+
+	json_object_foreach(object, key, value)
+	{
+		char *name = answer_copy_text(key);
+
+		if (name)
+			json_object_set_new(copy, name, answer_copy(key, value));
+		free(name);
+	}
+	return copy;
+}
+
+/* Returns a new reference. The names of clients' programs are left: who prints them escapes them. */
+static json_t *answer_copy(const char *key, json_t *value)
+{
+	json_t *copy, *entry;
+	char *text;
+	size_t i;
+
+	if (json_is_object(value))
+		return answer_copy_object(value);
+	if (json_is_array(value)) {
+		copy = json_array();
+		json_array_foreach(value, i, entry) json_array_append_new(copy, answer_copy("", entry));
+		return copy;
+	}
+	if (!json_is_string(value) || !strcmp(key, "program"))
+		return json_incref(value);
+	text = answer_copy_text(json_string_value(value));
+	copy = text ? json_string(text) : NULL;
+	free(text);
+	return copy;
+}
+
+json_t *uvd_control_parse(const char *line)
+{
+	json_t *answer = line ? json_loads(line, 0, NULL) : NULL, *copy;
+
+	if (!answer)
+		return NULL;
+	copy = answer_copy("", answer);
+	json_decref(answer);
+	return copy;
 }

@@ -216,6 +216,13 @@ bool uvd_control_is_called(const struct uvd_device_config *config, const char *n
 char *uvd_control_ask(const char *path, const char *command);
 /* The same, and leaves the connection open: *rest reads what follows the line, and the caller closes it. */
 char *uvd_control_ask_more(const char *path, const char *command, FILE **rest);
+/* Reads another line from there: at most 64 MiB, as whoever listens may be anybody. Likewise. */
+char *uvd_control_read_line(FILE *rest);
+/*
+ * Parses an answer for printing: control characters in its texts become "?", except in those called "program". Returns a
+ * reference that the caller puts, or NULL. line: may be NULL.
+ */
+json_t *uvd_control_parse(const char *line);
 /* Returns a pidfd of the process that listens there, which the caller closes, or -1 and errno. It need not answer. */
 int uvd_control_pidfd(const char *path);
 

@@ -549,6 +549,7 @@ void uvd_run_engine_main(struct uvd_run_launch *l)
 {
 	struct host h = { .l = l, .program = fork() };
 	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE };
+	const int fork_err = errno;
 	int sigchld, err;
 
 	if (!h.program) {
@@ -557,8 +558,12 @@ void uvd_run_engine_main(struct uvd_run_launch *l)
 	}
 	close(l->program_end);
 	sigchld = uvd_run_background((int[]){ l->link, l->up, l->join_sock, l->join_lock }, 4);
-	if (h.program < 0 || sigchld < 0)
+	if (h.program < 0 || sigchld < 0) {
+		/* Without PROGRAM the guardian may not wait for this process, and not see its end. */
+		fprintf(stderr, "uverbsctl run: cannot start: %s\n", uvd_errno_name(h.program < 0 ? fork_err : -sigchld));
+		rmdir(l->root);
 		_exit(UVD_RUN_FAILED);
+	}
 	err = host_setup(&h);
 	if (err)
 		_exit(UVD_RUN_FAILED); /* the guardian stops PROGRAM and removes the folder */

@@ -267,7 +267,7 @@ static int launch_prepare(struct uvd_run_launch *l)
 static int launch_start(struct uvd_run_launch *l)
 {
 	pid_t guardian;
-	int up[2];
+	int up[2], err;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, up)) {
 		perror("uverbsctl run");
@@ -276,6 +276,7 @@ static int launch_start(struct uvd_run_launch *l)
 	launch_block_signals(&l->mask);
 	fflush(NULL);
 	guardian = fork();
+	err = errno;
 	if (!guardian) {
 		close(up[0]);
 		l->up = up[1];
@@ -288,7 +289,11 @@ static int launch_start(struct uvd_run_launch *l)
 		close(l->join_sock);
 	if (l->join_lock >= 0)
 		close(l->join_lock);
-	return guardian < 0 ? UVD_RUN_FAILED : wait_for_end(up[0], guardian);
+	if (guardian < 0) {
+		fprintf(stderr, "uverbsctl run: cannot start: %s\n", uvd_errno_name(err));
+		return UVD_RUN_FAILED;
+	}
+	return wait_for_end(up[0], guardian);
 }
 
 int uvd_run(const struct uvd_run_options *options, char **argv)

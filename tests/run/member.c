@@ -266,6 +266,24 @@ static void attack_fuse_path(void)
 	tree_kill(&tree);
 }
 
+/* Under a run: the same with the engine's own tree. Another process says "ready", as this one never returns. */
+static void attack_path(void)
+{
+	struct slow slow;
+	char *memory;
+
+	slow_start(&slow);
+	memory = mmap(NULL, 4096, PROT_READ, MAP_SHARED, slow.file, 0);
+	MUST(memory != MAP_FAILED);
+	if (!fork()) {
+		MUST(slow_asked(&slow, 60000));
+		puts("ready");
+		fflush(stdout);
+		_exit(0);
+	}
+	syscall(SYS_openat, AT_FDCWD, memory, O_RDWR);
+}
+
 static const struct {
 	const char *name;
 	void (*attack)(void);
@@ -280,6 +298,7 @@ static const struct {
 	{ "wide_window", attack_wide_window },
 	{ "fuse", attack_fuse },
 	{ "fuse_path", attack_fuse_path },
+	{ "path", attack_path },
 };
 
 int main(int argc, char **argv)

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Programs that attack the engine, the guardian and other members of --join. docs/security.md has the table of what was tried."""
+import itertools
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 import time
 
 import pytest
 from conftest import BIN, BUILD, STUCK, UVERBSCTL, children, until
+from test_run import pingpong, port  # noqa: F401 (a fixture)
 
 
 PYTHON = "/usr/bin/python3"
@@ -56,6 +61,19 @@ def test_hard_limit_of_file_sizes_that_is_too_low_is_named(run):
     r = run("true")
     assert r.returncode == 125 and r.stderr == ("uverbsctl run: the hard limit of file sizes is 1000000 bytes, and 67108864 are needed "
                                                 "(ulimit -Hf)\n"), r
+
+
+def test_run_that_may_start_too_few_processes_says_so_and_leaves_nothing(run):
+    if os.geteuid() or not run.prefix:
+        pytest.skip("it needs root, to be a user without processes, and a folder of all users")
+    user = 65000 + os.getpid() % 500
+    run.prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "prlimit", "--nproc=1"]
+    for limit in (1, 2, 3):
+        run.prefix[-1] = f"--nproc={limit}"
+        for _ in range(5):
+            r = run("true")
+            assert r.returncode == 125 and "cannot start: EAGAIN" in r.stderr, (limit, r)
+            assert until(lambda: not run.left()), run.left()
 
 
 # ---- a hostile member of --join ------------------------------------------------------------------------------------
@@ -146,6 +164,7 @@ for i in range(20000):
     os.close(os.open(f"/proc/{sys.argv[1]}/fd/{sys.argv[2 + i % 2]}", os.O_RDONLY))
 """
 THREE_FILES = """
+import itertools
 import json
 import os
 files = [os.open("/dev/infiniband/uverbs0", os.O_RDWR) for _ in range(3)]
@@ -167,3 +186,124 @@ def test_last_close_is_seen_though_events_were_lost(run):
     assert until(lambda: not memfds(), 60), "the engine keeps files that nobody has open"
     out, err = p.communicate("\n", timeout=STUCK)
     assert p.returncode == 0 and json.loads(out)["devices"][0]["open"] == 0, err
+
+
+# What a program can do with the file behind its device, while another one of the tree uses a device of its own.
+ABUSE = """
+import ctypes, fcntl, mmap, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def refused(call, *args):
+    try:
+        call(*args)
+    except (OSError, ValueError):
+        return
+    raise SystemExit(f"{call} works")
+f = os.open("/dev/infiniband/uverbs0", os.O_RDWR)
+for size in (0, 4096, 1 << 41):
+    refused(os.ftruncate, f, size)
+refused(os.posix_fallocate, f, 1 << 40, 4096)
+refused(fcntl.fcntl, f, 1033, 8)                         # F_ADD_SEALS, F_SEAL_WRITE
+memory = mmap.mmap(f, 1 << 20)
+memory[:] = b"x" * len(memory)
+libc.fallocate(f, 3, ctypes.c_long(0), ctypes.c_long(1 << 40))       # a hole
+memory.madvise(9)                                        # MADV_REMOVE
+fcntl.fcntl(f, fcntl.F_SETFL, 0)                         # not in append mode any more
+low = os.dup2(f, 20)
+os.pwrite(low, b"y" * 65536, 0)
+os.fchmod(f, 0)
+again = os.open(f"/proc/self/fd/{f}", os.O_RDWR) if not os.geteuid() else f
+libc.fcntl(f, 1024, 1)                                   # F_SETLEASE
+fcntl.flock(f, fcntl.LOCK_UN)                            # closes its own device
+os.close(again)
+ring = ctypes.create_string_buffer(120)
+libc.syscall(425, 8, ring)                               # io_uring_setup
+libc.unshare(0x400)                                      # CLONE_FILES
+libc.syscall(436, 3, 1 << 31, 0)                         # close_range
+if os.fork():
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os._exit(1)
+os.kill(os.getppid(), signal.SIGKILL)
+"""
+
+
+def test_abuse_of_the_devices_file_hurts_no_other_program(run, port):  # noqa: F811
+    r = run("sh", "-c", f"{PYTHON} -c \"$1\"; shift; exec \"$@\"", "sh", ABUSE, *pingpong("-n 20 -p", port), cwd=run.folder)
+    assert r.returncode == 0 and r.stdout.count("20 iters") == 2 and not re.search("works|died|Error", r.stderr), r
+
+
+# A path in memory that does not answer, of a program that is killed then: programs of the tree wait until it is.
+def test_program_whose_path_does_not_answer_is_killed_and_its_tree_goes_on(run):
+    if run.privileged:
+        pytest.skip("FUSE refuses root the files of a user namespace")
+    script = f"{MEMBER} - path & read line; kill -9 $!; wait; exec ibv_devinfo"
+    p = run.start("sh", "-c", script)
+    assert p.stdout.readline() == "ready\n"
+    out, err = p.communicate("\n", timeout=STUCK)
+    assert p.returncode == 0 and "PORT_ACTIVE" in out and "died" not in err, (out, err)
+
+
+# ---- what listens on a socket that `uverbsctl` asks ----------------------------------------------------------------
+
+CONTROLS = "".join(map(chr, [*range(1, 32), *range(0x80, 0xa0)]))
+
+
+class Liar:
+    """Answers each command on a socket with the same bytes."""
+
+    def __init__(self, path, answer):
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen()
+        self.answer = answer
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            with self.listener.accept()[0] as client:
+                client.recv(4096)
+                try:
+                    for part in self.answer():
+                        client.sendall(part)
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+
+
+def hostile_answer():
+    """All that any command prints, with control characters in each text and each name."""
+    evil = "x" + CONTROLS
+    device = {key: evil for key in ("device", "node", "rdev", "backend", "persona", "abi", "transport")}
+    device |= {"open": 2 ** 63 - 1, "objects": {evil: 1 << 62}, "requests": -1, "files": [{"program": evil, "objects": -5, "types": {evil: 1},
+               "tree": [{"type": evil, "access": evil, "length": 1, "qp_type": evil, "qp_num": 1}]}], "rules": [{"rule": evil}],
+               "filters": [{"filter": evil, "rules": [{"rule": evil}]}]}
+    rows = [{"uid": 1, "used": 2, "limit": 3, "resource": evil, "device": evil}]
+    return {**device, "sysfs": evil, "devices": [device, evil, [], None, {}], "memlock": [{"program": evil, "pages": 1 << 62}],
+            "accounts": rows, "quotas": rows, "plugins": [{key: evil for key in ("name", "version", "file")}], "filters": [device],
+            "known": [{"name": evil, "description": evil}], "grants": evil}
+
+
+COMMANDS = [["status"], ["status", "--json"], ["status", "--objects"], ["status", "--accounts"], ["status", "--watch", "--once"],
+            ["device", "remove", "rxe0"], ["device", "add", "rxe0"], ["filter", "list"], ["filter", "list", "--json"], ["plugin", "list"],
+            ["plugin", "list", "--json"], ["port", "down", "rxe0", "1"], ["trace"]]
+
+
+@pytest.mark.parametrize("kind", ["answer", "error"])
+def test_answer_of_a_hostile_socket_changes_no_terminal(tmp_path, kind):
+    answer = hostile_answer() if kind == "answer" else {"error": "x" + CONTROLS}
+    for form in (json.dumps(answer), json.dumps(answer, ensure_ascii=False)):
+        path = f"{tmp_path}/{kind}{len(form)}"
+        Liar(path, lambda form=form: [form.encode() + b"\n"])
+        for command in COMMANDS:
+            r = subprocess.run([UVERBSCTL, *command], env={**os.environ, "UVERBSD_CONTROL": path}, stdin=subprocess.DEVNULL,
+                               capture_output=True, text=True, timeout=STUCK)
+            assert r.returncode in (0, 1, 2), (command, r)
+            bad = [c for c in r.stdout + r.stderr if c in CONTROLS and c != "\n"]
+            assert not bad, (command, r)
+
+
+def test_answer_without_end_is_refused(tmp_path):
+    path = f"{tmp_path}/endless"
+    Liar(path, lambda: itertools.repeat(b"x" * 65536))
+    for command in ("status", "device remove x", "trace"):
+        r = subprocess.run(["prlimit", f"--as={1 << 30}", UVERBSCTL, *command.split()], env={**os.environ, "UVERBSD_CONTROL": path},
+                           capture_output=True, text=True, timeout=STUCK)
+        assert r.returncode == 1 and "EMSGSIZE" in r.stderr, (command, r)
