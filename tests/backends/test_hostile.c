@@ -13,9 +13,10 @@
 #include "tests/backends/bed.h"
 
 enum {
-	MS = 1000 /* us */,
-	TICKS = 200 * MS /* many ticks of the watcher */,
-	BIG = 72 << 20 /* beyond a call's budget */
+	MS = 1000, /* us */
+	TICKS = 200 * MS, /* many ticks of the watcher */
+	BIG = 72 << 20, /* beyond a call's budget */
+	REGION = 64,
 };
 
 static struct bed bed;
@@ -207,15 +208,15 @@ static pthread_t post_on_thread(struct end *from, const struct uvd_send_wr *wr)
 	return thread;
 }
 
-/* A region of the first bytes of `big` in a's device, charged to the account, in an address space of its own. */
-static struct uvd_mr *region_of(struct uvd_account *account, uintptr_t mm)
+/* Region i of `big` in a's device, charged to the account, in an address space of its own. */
+static struct uvd_mr *region_of(struct uvd_account *account, int i)
 {
 	struct uvd_mr *mr;
 
 	a->side->context->account = account;
-	mr = make_mr(a, big, 64, a->access);
+	mr = make_mr(a, big + i * REGION, REGION, a->access);
 	a->side->context->account = NULL;
-	mr->umem.mm = (struct uvd_mm *)mm;
+	mr->umem.mm = (struct uvd_mm *)(uintptr_t)(i + 1);
 	return mr;
 }
 
@@ -231,7 +232,7 @@ START_TEST(test_a_user_keeps_few_threads_of_others_however_many_files_it_opens)
 {
 	enum { FILES = SOFT_MOST_LOST + 4 };
 	struct uvd_account *victim = account_of(1000, 1000), *hostile[FILES];
-	struct ibv_sge sge = sge_at(a, 0, 64);
+	struct ibv_sge sge = sge_at(a, 0, REGION);
 	struct uvd_send_wr wr = wr_to(a, IBV_WR_RDMA_WRITE, &sge, 1);
 	struct end loops[FILES];
 	struct uvd_mr *mrs[FILES];
@@ -240,11 +241,12 @@ START_TEST(test_a_user_keeps_few_threads_of_others_however_many_files_it_opens)
 	bed.fabric->movers.patience_ns = 1;
 	a->timeout = 1;
 	a->retry_cnt = 0;
-	wr.remote_addr = mm_slow = (uintptr_t)big;
-	mm_slow_len = 1;
+	mm_slow = (uintptr_t)big;
+	mm_slow_len = FILES * REGION;
 	for (int i = 0; i < FILES; i++) {
 		hostile[i] = account_of(100000 + i, 1001);
-		mrs[i] = region_of(hostile[i], i + 1);
+		mrs[i] = region_of(hostile[i], i);
+		wr.remote_addr = mrs[i]->iova;
 		wr.rkey = mrs[i]->rkey;
 		open_loop(&loops[i], a);
 		loops[i].qp->account = victim;

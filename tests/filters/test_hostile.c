@@ -23,7 +23,11 @@ static atomic_uint clients;
 
 static void setup(void)
 {
+	struct ib_uverbs_query_device_resp device;
+
 	harness_open_with(&h, "soft", &uvd_mem_self);
+	/* uv.h asks for the driver's number once, and keeps it: not on several threads. */
+	ck_assert_int_eq(uv_query_device(h.fd, UV_INVOKE, &device), -EINVAL); /* there is no context yet */
 }
 
 static void teardown(void)
