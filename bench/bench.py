@@ -223,9 +223,9 @@ def bench_idle(args):
     daemon = start_daemon(folder, "--devices", "1")
     try:
         time.sleep(1)
-        status = pathlib.Path(f"/proc/{daemon.pid}/status").read_text()
-        kib = int(re.search(r"VmRSS:\s+(\d+)", status)[1])
-        print(f"idle daemon, one device: {kib / 1024:.1f} MiB resident")
+        engines = pathlib.Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children").read_text().split()
+        kib = [int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) for pid in (daemon.pid, *engines)]
+        print(f"idle daemon, one device: {sum(kib) / 1024:.1f} MiB resident in {len(kib)} processes")
     finally:
         daemon.terminate()
         daemon.wait(20)

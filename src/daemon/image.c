@@ -44,15 +44,18 @@ static int image_copy_config(const char *path)
 bool uvd_image_init(struct uvd_image *p, const struct uvd_options *options, struct uvd_log *log)
 {
 	ssize_t len = readlink("/proc/self/exe", p->path, sizeof(p->path) - 1);
+	int err;
 
 	p->path[len > 0 ? len : 0] = 0;
 	p->options = options;
 	p->exe = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	err = errno;
 	p->config = image_copy_config(options->config);
 	if (p->exe >= 0 && p->config >= 0)
 		return true;
 	if (p->exe < 0)
-		uvd_logf(log, UVD_ERR, "cannot open /proc/self/exe: %s", uvd_errno_name(errno));
+		uvd_logf(log, UVD_ERR, "cannot open /proc/self/exe: %s%s", uvd_errno_name(err),
+			 err == ENOENT ? ": this process is not in /proc: mount proc on /proc" : "");
 	else
 		uvd_logf(
 			log, UVD_ERR,

@@ -121,6 +121,20 @@ def test_loan_is_made_as_the_client(separate):
     assert str(NOBODY) in uids
 
 
+def test_event_files_that_a_client_has_closed_are_collected(separate):
+    d = separate()
+    p = start_client("loop-channel")
+    counts = [0]
+
+    def they_fall():
+        counts.append(d.status()["devices"][0]["objects"].get("UVERBS_OBJECT_COMP_CHANNEL", 0))
+        return max(counts) > 32 and counts[-1] < max(counts) / 2
+    wait_for("a look at all descriptors", they_fall)
+    p.kill()
+    p.wait()
+    d.wait_idle()
+
+
 def test_memlock_limit_is_the_clients(separate):
     separate()
     code = ("import ctypes, sys\n"

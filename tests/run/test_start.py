@@ -55,14 +55,16 @@ def test_missing_null_device_is_named_with_the_remedy():
     refused(in_namespace("mount -t tmpfs none /dev && exec $RUN -- true"), "/dev/null: ENOENT", "mknod")
 
 
-def daemon(prepare, folder):
+def daemon(prepare, folder, separate="yes"):
     (folder / "tree").mkdir()
-    return in_namespace(f"{prepare} && exec {BUILD}/src/uverbsd --sysfs {folder}/tree/sysfs --control {folder}/control")
+    return in_namespace(f"{prepare} && exec {BUILD}/src/uverbsd --separate {separate} --sysfs {folder}/tree/sysfs "
+                        f"--control {folder}/control")
 
 
-def test_daemon_without_proc_says_so_too(tmp_path):
-    r = daemon("mount -t tmpfs none /proc", tmp_path)
-    assert r.returncode == 1 and "ESRCH: this process is not in /proc: mount proc on /proc" in r.stderr, r
+@pytest.mark.parametrize("separate, error", [("yes", "ENOENT"), ("no", "ESRCH")])
+def test_daemon_without_proc_says_so_too(tmp_path, separate, error):
+    r = daemon("mount -t tmpfs none /proc", tmp_path, separate)
+    assert r.returncode == 1 and f"{error}: this process is not in /proc: mount proc on /proc" in r.stderr, r
 
 
 def test_daemon_in_a_read_only_folder_names_it_and_the_option(tmp_path):
