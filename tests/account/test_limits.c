@@ -81,6 +81,9 @@ START_TEST(test_each_resource_has_a_limit_and_a_share_of_a_quarter_at_most)
 		ck_assert_uint_le(share(_i), row->whole.number / 4);
 		break;
 	case UVD_WHOLE_DAEMON:
+		/* What the help says holds, and is not cut. */
+		ck_assert_uint_eq(uvd_account_limit(&limits, _i), row->value);
+		__attribute__((fallthrough));
 	case UVD_WHOLE_DESCRIPTORS:
 	case UVD_WHOLE_MEMORY:
 		ck_assert_uint_ne(uvd_limit_of_daemon(_i), UINT64_MAX);
