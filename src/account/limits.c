@@ -104,6 +104,10 @@ const struct uvd_fixed_share uvd_fixed_shares[] = {
 	{ "threads of a node that carry out the last closes of files", UVD_WHOLE_WORKERS, UVD_SHARE_CLOSES },
 	{ "children of the broker that answer questions, one for each call", 256, 8 },
 	{ "children of the broker that borrow threads, one for each loan", 256, 64 },
+	{ "event files on their way to clients", 128, 8 },
+	{ "connections to the control socket", 64, 8 },
+	{ "recorders of traces", 4, 1 },
+	{ "meters of calls", 8, 2 },
 	{ "changes of plug-ins in progress", 16, 0 },
 	{ NULL, 0, 0 },
 };

@@ -236,6 +236,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	pthread_mutex_init(&dev->port_lock, NULL);
 	pthread_mutex_init(&dev->xrcd_lock, NULL);
 	pthread_mutex_init(&dev->mcast_lock, NULL);
+	dev->mcast_seed = (uint64_t)uvd_random(UINT32_MAX) << 32 | uvd_random(UINT32_MAX);
 	pthread_mutex_init(&dev->filters_lock, NULL);
 
 	/* A plug-in that is loaded meanwhile must not miss the device. */

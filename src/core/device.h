@@ -66,6 +66,7 @@ struct uvd_device {
 	unsigned int num_xrcds;
 	pthread_mutex_t mcast_lock; /* mcast_users: what users have of each multicast group (mcast.c) */
 	struct uvd_mcast_user *mcast_users[UVD_MCAST_BUCKETS];
+	uint64_t mcast_seed; /* of their hash, which clients do not know */
 	unsigned int files_opened; /* ever */
 	struct uvd_calls calls[UVD_CALL_COUNTERS];
 	struct uvd_object_count object_counts[UVD_OBJECT_COUNTS];

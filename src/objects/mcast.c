@@ -65,12 +65,12 @@ static struct uvd_mcast **mcast_find(struct uvd_uobject *uobj, const uint8_t *gi
 /* Returns the link that points to the count, or the NULL link at the end. Caller holds dev->mcast_lock. */
 static struct uvd_mcast_user **mcast_user_find(struct uvd_device *dev, uid_t person, const union ibv_gid *gid)
 {
+	uint64_t hash = dev->mcast_seed ^ person;
 	struct uvd_mcast_user **p;
-	unsigned int sum = person;
 
 	for (size_t i = 0; i < sizeof(gid->raw); i++)
-		sum = sum * 31 + gid->raw[i];
-	for (p = &dev->mcast_users[sum % UVD_COUNT(dev->mcast_users)]; *p; p = &(*p)->next)
+		hash = (hash ^ gid->raw[i]) * UINT64_C(0x9e3779b97f4a7c15);
+	for (p = &dev->mcast_users[(hash >> 32) % UVD_COUNT(dev->mcast_users)]; *p; p = &(*p)->next)
 		if ((*p)->person == person && !memcmp(&(*p)->gid, gid, sizeof(*gid)))
 			break;
 	return p;

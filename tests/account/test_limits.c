@@ -8,12 +8,16 @@
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <uverbsd/backend.h>
+#include <uverbsd/log.h>
 #include <uverbsd/schema.h>
 #include "account/account.h"
 #include "broker/child.h"
+#include "broker/way.h"
+#include "core/observer.h"
 #include "../suite.h"
 
 static struct uvd_account_limits limits;
@@ -77,6 +81,9 @@ START_TEST(test_each_resource_has_a_limit_and_a_share_of_a_quarter_at_most)
 		ck_assert_uint_le(share(_i), row->whole.number / 4);
 		break;
 	case UVD_WHOLE_DAEMON:
+		/* What the help says holds, and is not cut. */
+		ck_assert_uint_eq(uvd_account_limit(&limits, _i), row->value);
+		__attribute__((fallthrough));
 	case UVD_WHOLE_DESCRIPTORS:
 	case UVD_WHOLE_MEMORY:
 		ck_assert_uint_ne(uvd_limit_of_daemon(_i), UINT64_MAX);
@@ -96,15 +103,18 @@ END_TEST
 
 START_TEST(test_what_no_account_counts_has_shares_of_a_quarter_too)
 {
+	/* The constants of the code that has the limits. The broker cannot use the table; 0: it does. */
+	static const uint64_t wholes[] = { 0, UVD_CHILDREN_OF_KIND, UVD_CHILDREN_OF_KIND, UVD_WAY_CHILDREN,
+					   0, UVD_MAX_OBSERVERS,    UVD_MAX_COUNTERS,	  0 };
 	unsigned int n = 0;
 
-	for (const struct uvd_fixed_share *s = uvd_fixed_shares; s->what; s++, n++)
+	for (const struct uvd_fixed_share *s = uvd_fixed_shares; s->what; s++, n++) {
 		ck_assert_msg(s->whole && s->share <= s->whole / 4, "%s: %llu of %llu", s->what,
 			      (unsigned long long)s->share, (unsigned long long)s->whole);
-	ck_assert_uint_eq(n, 4);
-	/* The broker cannot use the table. */
-	for (int i = 1; i <= 2; i++)
-		ck_assert_uint_eq(uvd_fixed_shares[i].whole, UVD_CHILDREN_OF_KIND);
+		ck_assert_uint_lt(n, UVD_COUNT(wholes));
+		ck_assert(!wholes[n] || wholes[n] == s->whole);
+	}
+	ck_assert_uint_eq(n, UVD_COUNT(wholes));
 	ck_assert_uint_eq(uvd_fixed_shares[1].share, uvd_limit_rows[UVD_RES_CALLS].value);
 	ck_assert_uint_eq(uvd_fixed_shares[2].share, uvd_limit_rows[UVD_RES_LOANS].value);
 }
@@ -251,6 +261,29 @@ START_TEST(test_the_least_of_limit_share_and_quota_counts_and_is_named)
 }
 END_TEST
 
+START_TEST(test_refusal_by_a_share_is_a_line_that_names_device_and_option)
+{
+	const int ahs = UVD_RES_OBJECT + UVERBS_OBJECT_AH, fd = memfd_create("log", MFD_CLOEXEC);
+	struct uvd_log *log = uvd_log_new(fd, "test", UVD_WARN);
+	struct uvd_account *user;
+	char text[512] = "";
+
+	accounts = uvd_accounts_new(&limits, log);
+	quota = uvd_quota_new("hfi1_0");
+	uvd_quota_set_shares(quota, accounts, &attr, &device);
+	user = user_on_device(1000, 1000);
+	ck_assert_int_eq(uvd_account_charge(user, ahs, 17), -EAGAIN);
+	ck_assert_int_gt(pread(fd, text, sizeof(text) - 1, 0), 0);
+	ck_assert_msg(strstr(text, "user 1000 has 0 objects of type AH on hfi1_0, and 17 more would exceed the user's "
+				   "share of 16: raise it with --limit-ahs, or `ahs` of [limits]\n"),
+		      "%s", text);
+	uvd_account_put(user);
+	drop_device();
+	uvd_log_free(log);
+	close(fd);
+}
+END_TEST
+
 /* ---- payers ---------------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_each_user_that_holds_a_thing_pays_for_a_whole_one_until_its_last_hold)
@@ -306,6 +339,7 @@ int main(void)
 	tcase_add_test(tc, test_four_users_fill_a_device_and_none_has_more_than_a_quarter);
 	tcase_add_test(tc, test_root_has_no_share_unless_told_and_a_quota_all_the_same);
 	tcase_add_test(tc, test_the_least_of_limit_share_and_quota_counts_and_is_named);
+	tcase_add_test(tc, test_refusal_by_a_share_is_a_line_that_names_device_and_option);
 	tcase_add_test(tc, test_each_user_that_holds_a_thing_pays_for_a_whole_one_until_its_last_hold);
 	return run_suite(__FILE__, tc);
 }
