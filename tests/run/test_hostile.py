@@ -85,6 +85,10 @@ def descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def threads(pid):
+    return len(os.listdir(f"/proc/{pid}/task"))
+
+
 @pytest.fixture
 def member(run):
     """Starts a hostile member, which ends with the test."""
@@ -92,7 +96,8 @@ def member(run):
 
     def start(attack, name="lab"):
         argv = [*run.prefix, MEMBER, f"{run.folder}/uverbsd/{name}.sock", attack]
-        started.append(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        # Its file system answers a close() only to processes of its own session.
+        started.append(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True))
         return started[-1]
 
     yield start
@@ -121,6 +126,24 @@ def test_hostile_member_hurts_no_other(run, member, attack):
     assert until(lambda: descriptors(engine) <= before, 60), (before, descriptors(engine))
     out, err = first.communicate("\n", timeout=STUCK)
     assert first.returncode == 0 and "PORT_ACTIVE" in out and "died" not in err and "hangs" not in err, err
+
+
+@pytest.mark.parametrize("attack", ["fuse_path", "silent_agent"])
+def test_what_never_answers_does_not_keep_the_run(run, member, attack):
+    if attack.startswith("fuse") and run.privileged:
+        pytest.skip("FUSE refuses root the files of a user namespace")
+    first = run.start("sh", "-c", "echo ready; read line", options=["--join", "lab"])
+    assert first.stdout.readline() == "ready\n"
+    engine = run.engine(first)
+    before = threads(engine)
+    p = member(attack)
+    assert p.stdout.readline() == "ready\n"
+    # A thread in memory cannot be told to end, all others can.
+    if attack == "silent_agent":
+        assert until(lambda: threads(engine) <= before, 60), "a thread waits for the agent"
+    out, err = first.communicate("\n", timeout=STUCK)
+    assert first.returncode == 0 and "hangs" not in err and until(lambda: not run.left()), (out, err)
+    assert p.poll() is None
 
 
 def test_connection_that_says_nothing_does_not_keep_the_engine(run, member):
