@@ -116,6 +116,8 @@ const struct uvd_fixed_share uvd_fixed_shares[] = {
 
 uint64_t uvd_limit_share(uint64_t whole)
 {
+	if (whole == UINT64_MAX)
+		return whole;
 	return whole / 4 ? whole / 4 : whole > 0;
 }
 
