@@ -43,11 +43,17 @@ static int device_ask(const char *control, int argc, char **argv)
 {
 	char *command = command_join(argc, argv);
 	json_t *answer = command ? uvd_ask("device", control, command) : NULL;
+	const char *absent;
 	int status = answer ? 0 : 1;
 
 	if (answer)
 		printf("%s %s\n", json_string_value(json_object_get(answer, "device")),
 		       json_string_value(json_object_get(answer, "node")));
+	absent = json_string_value(json_object_get(answer, "absent"));
+	if (absent)
+		fprintf(stderr,
+			"uverbsctl device: no %s: uverbsd has no CAP_NET_RAW, unless it runs with `--separate no`\n",
+			absent);
 	json_decref(answer);
 	free(command);
 	return status;

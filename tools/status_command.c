@@ -53,6 +53,9 @@ static void print_device(json_t *device, bool objects)
 		printf("%lld requests, %lld threads, ", uvd_status_value(device, "requests"),
 		       uvd_status_value(device, "workers"));
 	printf("%lld open files\n", uvd_status_value(device, "open"));
+	if (json_object_get(device, "absent"))
+		printf("  no %s: uverbsd has no CAP_NET_RAW, unless it runs with `--separate no`\n",
+		       uvd_status_text(device, "absent"));
 	json_array_foreach(files, i, file)
 	{
 		printf("  open by %s, pid %lld, uid %lld: %lld objects\n",

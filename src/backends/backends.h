@@ -11,6 +11,11 @@
 extern const struct uvd_backend uvd_backend_null, uvd_backend_soft, uvd_backend_verbs;
 /* Maps the code of libibverbs' providers, for a process that will not be able to open files: hca.c. */
 void uvd_verbs_load_providers(void);
+/*
+ * What the device's adapter has, and the device has not, because this process lacks the capability. NULL: nothing. The device
+ * is of the backend verbs, and open.
+ */
+const char *uvd_verbs_absent(const struct uvd_ibdev *ibdev);
 /* Returns the backend of this name, or NULL. */
 const struct uvd_backend *uvd_backend_find(const char *name);
 /* Returns backend number i, from 0, or NULL after the last one. */

@@ -53,13 +53,13 @@ static bool is_plain(pid_t tid)
  * Becomes the client's user, if that is enough to borrow the thread: then this process has only that user's rights.
  * Otherwise keeps the capabilities of a loan. Returns false if that fails.
  */
-static bool become_client(pid_t tid)
+static bool become_client(pid_t tid, bool hidden)
 {
 	struct stat st;
 	char path[48];
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
-	if (stat(path, &st) || !st.st_uid || !is_plain(tid) || !yama_is_off())
+	if (hidden || stat(path, &st) || !st.st_uid || !is_plain(tid) || !yama_is_off())
 		return uvd_role_take(UVD_ROLE_LOAN);
 	return !setgroups(0, NULL) && !setresgid(st.st_gid, st.st_gid, st.st_gid) &&
 	       !setresuid(st.st_uid, st.st_uid, st.st_uid) && uvd_role_take(UVD_ROLE_ENGINE);
@@ -70,7 +70,7 @@ static int loan_seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *n
 	struct uvd_wait before, after;
 	int err = uvd_waits(tid, nodes, UVD_WAITS_IN_CALL, &before);
 
-	if (!err && !become_client(tid))
+	if (!err && !become_client(tid, before.hidden))
 		err = -EPERM;
 	if (!err)
 		err = uvd_borrow_seize(b, tid);

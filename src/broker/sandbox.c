@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -236,10 +237,42 @@ static bool root_add_adapters(void)
 	       !mount("uverbsd", "dev/infiniband", "tmpfs", MS_NOSUID | MS_NOEXEC, "size=0,mode=0755");
 }
 
-/* Enters empty namespaces, except those that a row keeps. The new root is a read-only tmpfs, empty but for adapters. */
+/* Stores the folder that a sanitizer's reports go to, an absolute path. Returns false if they go to stderr. */
+static bool reports_folder(char folder[PATH_MAX])
+{
+	static const char *const variables[] = { "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS" };
+	const char *path = NULL, *end;
+
+	for (unsigned int i = 0; i < sizeof(variables) / sizeof(variables[0]) && !path; i++)
+		path = strstr(getenv(variables[i]) ?: "", "log_path=/");
+	if (!path)
+		return false;
+	path += strlen("log_path=");
+	end = path + strcspn(path, ": ");
+	while (end > path && *end != '/')
+		end--;
+	snprintf(folder, PATH_MAX, "%.*s", (int)(end - path), path);
+	return true;
+}
+
+/* Gives a process with a sanitizer what its run-time library opens. Of /proc it sees the processes of its own user. */
+static bool root_add_reports(void)
+{
+	char folder[PATH_MAX];
+
+	if (!root_make_folders("proc") || mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=2"))
+		return false;
+	return !reports_folder(folder) ||
+	       (root_make_folders(folder + 1) && !mount(folder, folder + 1, NULL, MS_BIND, NULL));
+}
+
+/*
+ * Enters empty namespaces, except those that a row keeps. The new root is a read-only tmpfs, empty but for adapters and a
+ * sanitizer's reports.
+ */
 static int enter_namespaces(const char *const *names)
 {
-	bool adapters = false;
+	bool adapters = false, reports = false;
 	int keeps = 0;
 
 	for (; *names; names++) {
@@ -247,12 +280,13 @@ static int enter_namespaces(const char *const *names)
 
 		keeps |= row ? row->keeps : 0;
 		adapters = adapters || (row && row->adapters);
+		reports = reports || (row && row->reports);
 	}
 	if (unshare(CLONE_NEWNS | ((CLONE_NEWNET | CLONE_NEWIPC) & ~keeps)) ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("uverbsd", "/dev", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=0,mode=0555") || chdir("/dev") ||
-	    (adapters && !root_add_adapters()) || syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) ||
-	    chdir("/") ||
+	    (adapters && !root_add_adapters()) || (reports && !root_add_reports()) ||
+	    syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/") ||
 	    mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
 		return -errno;
 	return 0;

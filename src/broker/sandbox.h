@@ -34,6 +34,7 @@ struct uvd_sandbox_row {
 	unsigned int num_calls;
 	const struct uvd_sandbox_call *calls;
 	bool adapters; /* the root has the adapters' sysfs files, and a folder for their nodes, which the broker makes */
+	bool reports; /* the root has /proc of this user, and the folder of a sanitizer's reports */
 };
 
 /* Return NULL if the table has no such row. */

@@ -318,6 +318,41 @@ static const struct uvd_sandbox_call look_calls[] = {
 
 #define CALLS(table) sizeof(table) / sizeof(table[0]), table
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/*
+ * A sanitizer's run-time library: reports with the names of functions, and the look for leaks, for which a process that shares
+ * our memory traces all threads. No row of the product: it is not in rows[], and so not in the documents.
+ */
+static const struct uvd_sandbox_call sanitizer_calls[] = {
+	/* reports */
+	{ "open" },
+	{ "openat" },
+	{ "readlink" },
+	{ "pipe" },
+	{ "pipe2" },
+	/* leaks */
+	{ "clone", "shares the memory", 0, false, ARG_HAS(0, CLONE_VM | CLONE_UNTRACED, CLONE_VM | CLONE_UNTRACED) },
+	{ "ptrace" },
+	{ "wait4" },
+	{ "kill" },
+	{ "getdents" },
+	{ "getdents64" },
+	{ "prctl", "PR_GET_DUMPABLE", 0, false, ARG_IS(0, PR_GET_DUMPABLE) },
+	{ "prctl", "PR_SET_DUMPABLE", 0, false, ARG_IS(0, PR_SET_DUMPABLE) },
+	{ "prctl", "PR_SET_PTRACER", 0, false, ARG_IS(0, PR_SET_PTRACER) },
+	{ "prctl", "PR_SET_PDEATHSIG", 0, false, ARG_IS(0, PR_SET_PDEATHSIG) },
+};
+
+static const struct uvd_sandbox_row sanitizer_row = { .name = "sanitizer",
+						      .when = "of a sanitizer's build",
+						      .num_calls = sizeof(sanitizer_calls) / sizeof(sanitizer_calls[0]),
+						      .calls = sanitizer_calls,
+						      .reports = true };
+const char *const uvd_sandbox_sanitizer = "sanitizer";
+#else
+const char *const uvd_sandbox_sanitizer;
+#endif
+
 static const struct uvd_sandbox_row rows[] = {
 	{ "process", "all", "the log", 0, CALLS(process_calls) },
 	{ "engine", "the engine process", "`/proc/self/fd` (O_PATH)", 0, CALLS(engine_calls) },
@@ -348,6 +383,10 @@ const struct uvd_sandbox_row *uvd_sandbox_row(const char *name)
 	for (unsigned int i = 0; (r = uvd_sandbox_row_at(i)); i++)
 		if (!strcmp(r->name, name))
 			break;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	if (!r && !strcmp(name, sanitizer_row.name))
+		r = &sanitizer_row;
+#endif
 	return r;
 }
 

@@ -80,6 +80,12 @@ enum { UVD_SANDBOX_BACKENDS = 8 };
 int uvd_engine_sandbox(uid_t uid, gid_t gid, const char *const *backends, struct uvd_log *log);
 
 /*
+ * One more of those backends in the build of a sanitizer, whose run-time library writes its reports and looks for leaks in the
+ * sandbox, too. NULL: there is no sanitizer.
+ */
+extern const char *const uvd_sandbox_sanitizer;
+
+/*
  * Enters the sandbox of a process that looks at a plug-in's code (src/plugin/look.c): the user nobody if it is root, no
  * capability, no_new_privs, and a filter of system calls that lets it map code, start threads and open files for
  * reading; the others fail with EPERM. It ends with `parent`, whose child it is, and has 60 s of processor time. Returns 0

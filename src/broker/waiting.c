@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <linux/auxvec.h>
 #include <linux/openat2.h>
+#include <rdma/rdma_user_ioctl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,16 +27,17 @@ static const struct wait_call {
 	unsigned int nr;
 	enum uvd_wait_for what;
 	int dirfd, path; /* of an open: the indexes of these arguments; dirfd -1: there is none */
+	bool ioctl;
 } calls[] = {
 	{ 1 /* write */, UVD_WAITS_IN_CALL },
-	{ 16 /* ioctl */, UVD_WAITS_IN_CALL },
+	{ 16 /* ioctl */, UVD_WAITS_IN_CALL, .ioctl = true },
 	{ 18 /* pwrite64 */, UVD_WAITS_IN_CALL },
 	{ 20 /* writev */, UVD_WAITS_IN_CALL },
 	{ 4 /* i386: write */, UVD_WAITS_IN_CALL },
-	{ 54 /* i386: ioctl */, UVD_WAITS_IN_CALL },
+	{ 54 /* i386: ioctl */, UVD_WAITS_IN_CALL, .ioctl = true },
 	{ 146 /* i386: writev */, UVD_WAITS_IN_CALL },
 	{ 181 /* i386: pwrite64 */, UVD_WAITS_IN_CALL },
-	{ 514 /* x32: ioctl */, UVD_WAITS_IN_CALL },
+	{ 514 /* x32: ioctl */, UVD_WAITS_IN_CALL, .ioctl = true },
 	{ 516 /* x32: writev */, UVD_WAITS_IN_CALL },
 	{ 2 /* open */, UVD_WAITS_IN_OPEN, -1, 0 },
 	{ 257 /* openat */, UVD_WAITS_IN_OPEN, 0, 1 },
@@ -313,11 +315,26 @@ static bool root_may(pid_t tid, const struct uvd_nodes *nodes)
 }
 
 /*
+ * May the program of a process be a client that the kernel lets only root inspect? It has changed its user without an exec, or
+ * hides its memory (PR_SET_DUMPABLE): nobody can tell one from the other, and both may know what their user must not. So what
+ * counts is that the program means to be a client: only a client of verbs issues this ioctl, but many programs write what others
+ * choose into files that others choose. A program that exec has given more rights stays refused, whatever rights it has now.
+ */
+static bool hidden_may_be_client(pid_t tid, const struct wait_call *call, const struct uvd_wait *w,
+				 const struct uvd_nodes *nodes)
+{
+	if (nodes->root_clients == UVD_ROOT_REFUSE || !is_plain_exec(tid))
+		return false;
+	return call->what == UVD_WAITS_IN_OPEN || (call->ioctl && (uint32_t)w->arg[1] == RDMA_VERBS_IOCTL);
+}
+
+/*
  * Does the program have only the rights of the user who started it? A setuid program whose output is a descriptor of
  * the node waits on the node like a client, but an attacker in the engine process must not get its memory.
- * (/proc/TID/mem belongs to root if the user may not trace the process.)
+ * (/proc/TID/mem belongs to root if the user may not trace the process.) Stores the process, and whether it is
+ * hidden, in *w.
  */
-static bool has_own_rights(pid_t tid, const struct uvd_nodes *nodes, pid_t *tgid)
+static bool has_own_rights(pid_t tid, const struct wait_call *call, const struct uvd_nodes *nodes, struct uvd_wait *w)
 {
 	unsigned long long uid[4], gid[4], cap[4];
 	char path[48], status[UVD_STATUS_MAX], *p;
@@ -326,7 +343,7 @@ static bool has_own_rights(pid_t tid, const struct uvd_nodes *nodes, pid_t *tgid
 	if (!uvd_read_status(tid, status))
 		return false;
 	p = strstr(status, "\nTgid:");
-	*tgid = p ? atoi(p + 6) : 0;
+	w->tgid = p ? atoi(p + 6) : 0;
 	if (!line_of(status, "\nUid:", uid, 10) || !line_of(status, "\nGid:", gid, 10) ||
 	    !line_of(status, "\nCapPrm:", cap, 16))
 		return false;
@@ -336,9 +353,10 @@ static bool has_own_rights(pid_t tid, const struct uvd_nodes *nodes, pid_t *tgid
 	if (!uid[0])
 		return root_may(tid, nodes);
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
-	if (cap[0] && same_user_ns(tid))
+	if ((cap[0] && same_user_ns(tid)) || stat(path, &st))
 		return false;
-	return !stat(path, &st) && st.st_uid == uid[0];
+	w->hidden = st.st_uid != uid[0];
+	return !w->hidden || hidden_may_be_client(tid, call, w, nodes);
 }
 
 int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, struct uvd_wait *wait)
@@ -353,7 +371,7 @@ int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, 
 		if (what == UVD_WAITS_IN_OPEN ? !is_open_of_node(tid, c, wait, nodes)
 					      : !is_fd_of_node(tid, wait->arg[0], nodes))
 			return -ESRCH;
-		return has_own_rights(tid, nodes, &wait->tgid) ? 0 : -EPERM;
+		return has_own_rights(tid, c, nodes, wait) ? 0 : -EPERM;
 	}
 	return -ESRCH;
 }

@@ -43,13 +43,16 @@ struct uvd_wait {
 	uint64_t nr; /* of the system call, in the table of the thread's ABI; without the x32 bit */
 	uint64_t arg[3];
 	pid_t tgid; /* the thread's process */
+	bool hidden; /* the kernel lets only root inspect it, and not its own user */
 };
 
 /*
  * Does the thread wait in a call (an ioctl or a write) on one of the nodes, or in an open of one, as `what` says?
  * Returns 0: it does; -ESRCH: it does not; -EPERM: it does, but its program has more rights than the user who started
- * it, or it is root's and root_clients refuses it. UVD_ROOT_ALLOW refuses programs that were executed as setuid programs
- * and have set all their ids to root's since. Gives a thread that is still "running" up to about 2.6 s to start waiting.
+ * it, or it is root's and root_clients refuses it, or it is hidden, and either root_clients is UVD_ROOT_REFUSE or it does not
+ * wait in RDMA_VERBS_IOCTL or in an open. UVD_ROOT_ALLOW refuses programs that were executed as setuid programs and have
+ * set all their ids to root's since; hidden ones are refused that were executed so. Gives a thread that is still "running"
+ * up to about 2.6 s to start waiting.
  */
 int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, struct uvd_wait *wait);
 

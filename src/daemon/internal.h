@@ -126,6 +126,8 @@ const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n);
 /* Called by the loop when a remover has done its work. */
 void uvd_daemon_removed(struct uvd_daemon *d);
 /* Adds a removed device again. Returns the answer to the control socket's client, with `error` if it cannot. */
+/* Adds to an answer what the device lacks of its adapter, if anything, for want of a right of this process. */
+void uvd_daemon_tell_absent(json_t *answer, const struct uvd_device *dev);
 json_t *uvd_daemon_plug_in(struct uvd_daemon *d, const char *name);
 
 /* ---- replug.c ---------------------------------------------------------------------------------------------------- */

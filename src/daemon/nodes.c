@@ -362,16 +362,27 @@ static json_t *daemon_remove_device(void *arg, const char *name)
 	return NULL;
 }
 
+void uvd_daemon_tell_absent(json_t *answer, const struct uvd_device *dev)
+{
+	const char *absent = strcmp(dev->config.backend, "verbs") ? NULL : uvd_verbs_absent(&dev->ib);
+
+	if (absent)
+		json_object_set_new(answer, "absent", json_string(absent));
+}
+
 static json_t *daemon_make_device(void *arg, const struct uvd_device_config *config)
 {
 	struct uvd_daemon *d = arg;
 	struct uvd_daemon_node *n;
 	const char *wrong = uvd_daemon_add(d, config, &n);
+	json_t *answer;
 
 	if (wrong)
 		return uvd_control_refuse(wrong);
 	refresh_overlay(d);
-	return uvd_control_tell(&n->dev->config);
+	answer = uvd_control_tell(&n->dev->config);
+	uvd_daemon_tell_absent(answer, n->dev);
+	return answer;
 }
 
 static bool daemon_device_taken(void *arg, const char *ibdev)

@@ -400,7 +400,7 @@ static void separate_abort_orphan(void *arg, const char *name, dev_t rdev)
  */
 static int engine_sandbox(const struct uvd_options *o, struct uvd_log *log)
 {
-	const char **backends = calloc(o->num_devices + 1, sizeof(*backends));
+	const char **backends = calloc(o->num_devices + 2, sizeof(*backends));
 	unsigned int num = 0;
 	int ret;
 
@@ -409,6 +409,7 @@ static int engine_sandbox(const struct uvd_options *o, struct uvd_log *log)
 	for (unsigned int i = 0; i < o->num_devices; i++)
 		if (uvd_backend_find(o->devices[i].backend))
 			backends[num++] = o->devices[i].backend;
+	backends[num] = uvd_sandbox_sanitizer;
 	ret = uvd_engine_sandbox(o->engine_uid, o->engine_gid, backends, log);
 	free(backends);
 	return ret;

@@ -150,6 +150,7 @@ int uvd_slots_fill(struct uvd_slots *slots, const struct uvd_options *options, u
 struct uvd_slots_used {
 	struct uvd_link *link;
 	const struct uvd_options *options;
+	char real_dir[PATH_MAX]; /* --plugin-dir without links and dots; empty: it is no folder */
 	pthread_mutex_t lock;
 	bool used[UVD_WIRE_SLOTS];
 };
@@ -162,6 +163,8 @@ struct uvd_slots_used *uvd_slots_used_new(struct uvd_link *link, const struct uv
 		return NULL;
 	used->link = link;
 	used->options = options;
+	if (!realpath(options->plugin_dir, used->real_dir))
+		used->real_dir[0] = 0;
 	pthread_mutex_init(&used->lock, NULL);
 	return used;
 }
@@ -195,19 +198,33 @@ static void slot_give_back(void *arg, int fd)
 	pthread_mutex_unlock(&used->lock);
 }
 
-/* Finds the plug-in among those of --plugin (*nth), or in --plugin-dir (*name). Returns false if it is in neither. */
-static bool slot_find(const struct uvd_options *o, const char *path, unsigned int *nth, const char **name)
+/* Returns the name of the file that path names in the folder, or NULL. `path` may have "." between the two. */
+static const char *slot_name_in(const char *dir, const char *path)
 {
-	const size_t len = strlen(o->plugin_dir);
+	const size_t len = strlen(dir);
+
+	if (!len || strncmp(path, dir, len) || path[len] != '/')
+		return NULL;
+	path += len + 1;
+	while (!strncmp(path, "./", 2))
+		path += 2;
+	return *path && !strchr(path, '/') && strlen(path) < UVD_WIRE_NAME ? path : NULL;
+}
+
+/*
+ * Finds the plug-in among those of --plugin (*nth), or in --plugin-dir (*name). Returns false if it is in neither. The folder
+ * can have two paths. Only the name in it reaches the broker, which checks the folder and the file.
+ */
+static bool slot_find(const struct uvd_slots_used *used, const char *path, unsigned int *nth, const char **name)
+{
+	const struct uvd_options *o = used->options;
 
 	*name = NULL;
 	for (*nth = 0; *nth < o->num_plugins; ++*nth)
 		if (!strcmp(o->plugins[*nth].path, path))
 			return true;
-	if (strncmp(path, o->plugin_dir, len) || path[len] != '/' || strchr(path + len + 1, '/'))
-		return false;
-	*name = path + len + 1;
-	return **name && strlen(*name) < UVD_WIRE_NAME;
+	*name = slot_name_in(o->plugin_dir, path) ?: slot_name_in(used->real_dir, path);
+	return *name;
 }
 
 /* Takes over the descriptor with the broker's reason. */
@@ -230,11 +247,11 @@ static int slot_fill(struct uvd_slots_used *used, unsigned int slot, const char 
 	unsigned int nth;
 	int why = -1, err;
 
-	if (!slot_find(used->options, path, &nth, &name)) {
+	if (!slot_find(used, path, &nth, &name)) {
 		snprintf(
 			error, UVD_PLUGIN_ERROR,
-			"%.160s: with --separate yes a plug-in is loaded from the folder %.160s, which --plugin-dir names: copy "
-			"the file into it",
+			"%.160s: with --separate yes a running daemon loads plug-ins from one folder, %.160s: copy the file into "
+			"it, or start uverbsd with --plugin-dir and the folder of the file",
 			path, used->options->plugin_dir);
 		return -EPERM;
 	}

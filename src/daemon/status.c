@@ -91,6 +91,8 @@ static bool collect_node(struct status_facts *all, struct node_facts *facts, con
 		(json_int_t)counters.requests, "workers", counters.workers, "open", counters.files, "objects",
 		uvd_control_objects(n->dev), "refused", (json_int_t)uvd_device_refused(n->dev), "removed",
 		n->state != NODE_SERVES, "memlock", uvd_control_memlock(config));
+	if (n->state == NODE_SERVES)
+		uvd_daemon_tell_absent(facts->node, n->dev);
 	return facts->node;
 }
 

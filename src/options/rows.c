@@ -381,7 +381,7 @@ static const struct uvd_option_row option_rows[] = {
 	{ "internal-engine", PROGRAM(engine, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no },
 	{ "root-clients", .arg = "HOW", PROGRAM(root_clients, UVD_PROGRAM_DAEMON), .set = set_choice,
 	  .choices = root_clients, .preset = "allow",
-	  .help = "with two processes: allow or refuse clients that run as root; all: also what was executed with a change "
+	  .help = "with two processes: allow or refuse clients that run as root, or that only root may inspect; all: also root's what was executed with a change "
 		  "of rights, as setuid programs are and services that a security module confines" },
 	{ "join", .arg = "[NAME]", PROGRAM_STR(join, UVD_PROGRAM_RUN), .set = set_string, .omitted = "default",
 	  .help = "share the devices of all runs with this NAME; before an option or `--` it can be left out" },

@@ -29,9 +29,18 @@ static int plugin_folder_check(const char *path, const char *folder, char error[
 
 	if (stat(folder, &st))
 		return uvd_plugin_error(error, -errno, "%s: %s: %s", path, folder, strerrorname_np(errno));
-	if (st.st_uid || st.st_mode & (S_IWGRP | S_IWOTH))
-		return uvd_plugin_error(error, -EPERM, "%s: users other than root may change the folder %s", path,
-					folder);
+	if (st.st_uid)
+		return uvd_plugin_error(
+			error, -EPERM,
+			"%s: user %u owns the folder %s (mode %04o), and could put another file there: root "
+			"loads plug-ins from folders that only root may change: copy it to one",
+			path, st.st_uid, folder, st.st_mode & 07777);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return uvd_plugin_error(
+			error, -EPERM, "%s: group or others may write to the folder %s (root's, mode %04o): %s%s", path,
+			folder, st.st_mode & 07777,
+			st.st_mode & S_ISVTX ? "copy it to a folder that only root may change, unlike " : "chmod go-w ",
+			folder);
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Plug-ins of the daemon, in one process and in a sandboxed engine process (--separate yes)."""
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,8 @@ import pytest
 from conftest import BUILD, STUCK, environment, wait_for
 
 UVERBSCTL = str(BUILD / "tools" / "uverbsctl")
+SANITIZER = next(o["value"] for o in json.loads((BUILD / "meson-info/intro-buildoptions.json").read_text()) if o["name"] == "b_sanitize")
+needs_asan = pytest.mark.skipif("address" not in SANITIZER, reason="needs a build with AddressSanitizer")
 
 
 @pytest.fixture
@@ -112,8 +115,8 @@ def test_what_an_engine_process_does_not_load(start, toy):
     os.symlink(toy, f"{folder}/in/link.so")
     d = start("--separate", "yes", "--plugin-dir", f"{folder}/in")
     engine = d.serving
-    for path, said in ((toy, f"is loaded from the folder {folder}/in, which --plugin-dir names"),
-                       (f"{folder}/in/../toy.so", "is loaded from the folder"),
+    for path, said in ((toy, f"loads plug-ins from one folder, {folder}/in: copy the file into it, or start uverbsd with --plugin-dir"),
+                       (f"{folder}/in/../toy.so", "loads plug-ins from one folder"),
                        (f"{folder}/in/none.so", "none.so: ENOENT"),
                        (f"{folder}/in/link.so", "link.so: a symbolic link: copy the file itself into the folder"),
                        (f"{folder}/in/open.so", "open.so: group or others may write to it: chmod go-w"),
@@ -126,6 +129,24 @@ def test_what_an_engine_process_does_not_load(start, toy):
         assert r.returncode == 1 and said in r.stderr, r
     assert ctl(d, "plugin", "load", f"{folder}/in/toy.so").returncode == 0
     assert d.serving == engine
+
+
+def test_plugin_dir_may_be_a_build_folder(start, toy):
+    folder = os.path.dirname(toy)
+    os.symlink(folder, f"{folder}/link")
+    d = start("--separate", "yes", "--plugin-dir", ".", program=("env", "-C", f"{folder}/link", str(BUILD / "src" / "uverbsd")))
+    for path in ("./toy.so", f"{folder}/toy.so", f"{folder}/./toy.so"):
+        r = subprocess.run([UVERBSCTL, "plugin", "--control", d.control, "load", path], cwd=folder, capture_output=True, text=True,
+                           timeout=STUCK)
+        assert r.stdout.startswith("toy 1.0 generation "), r
+        assert ctl(d, "plugin", "unload", "toy").returncode == 0
+    os.chmod(folder, 0o775)
+    r = ctl(d, "plugin", "load", toy)
+    assert f"group or others may write to the folder {folder} (root's, mode 0775): chmod go-w {folder}" in r.stderr, r
+    os.chmod(folder, 0o755)
+    os.chown(folder, 65534, 65534)
+    r = ctl(d, "plugin", "load", toy)
+    assert f"user 65534 owns the folder {folder} (mode 0755)" in r.stderr and "copy it to one" in r.stderr, r
 
 
 def test_a_device_can_have_the_persona_of_a_plugin_that_was_loaded_later(start, toy):
@@ -147,3 +168,31 @@ def test_a_crash_names_plugin_method_and_client(start, toy, separate):
         assert ask(d, "ASK", "--answer", "8").stdout == "TOY ASK answer=1\n"
     else:
         assert d.process.wait(STUCK) == -signal.SIGSEGV
+
+
+@pytest.fixture
+def reported():
+    """Gives the program of a daemon whose sanitizer reports to a folder of the test, and what the reports say."""
+    with tempfile.TemporaryDirectory(prefix="uverbsd-tests-", dir="/run") as folder:
+        os.chmod(folder, 0o1777)
+
+        def texts():
+            return "".join(open(os.path.join(folder, name), errors="replace").read() for name in os.listdir(folder))
+        texts.program = ("env", f"ASAN_OPTIONS=log_path={folder}/report", str(BUILD / "src" / "uverbsd"))
+        yield texts
+
+
+@needs_asan
+def test_overflow_of_a_plugin_in_the_engine_process_is_reported(start, toy, reported):
+    d = start("--separate", "yes", "--plugin", toy, program=reported.program)
+    assert ask(d, "OVERFLOW").returncode
+    assert d.process.wait(STUCK) != 0
+    assert "heap-buffer-overflow" in reported()
+
+
+@needs_asan
+def test_leak_of_a_plugin_in_the_engine_process_is_reported(start, toy, reported):
+    d = start("--separate", "yes", "--plugin", toy, program=reported.program)
+    assert ask(d, "LEAK").returncode == 0
+    assert d.stop() != 0
+    assert "LeakSanitizer: detected memory leaks" in reported() and "123 byte(s)" in reported()

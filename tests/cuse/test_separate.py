@@ -171,6 +171,40 @@ def test_setuid_program_that_writes_to_the_node_gets_nowhere(separate):
     assert done.returncode != 0 and b"Permission denied" in done.stderr, done.stderr
 
 
+# A daemon as many are: root starts it, and it becomes its own user without an exec. From then on /proc shows it to root alone.
+DROPS = """
+import ctypes, os, sys
+os.setgroups([])
+os.setresgid(*[int(sys.argv[2])] * 3)
+os.setresuid(*[int(sys.argv[1])] * 3)
+assert os.stat("/proc/self/mem").st_uid == 0
+v = ctypes.CDLL("libibverbs.so.1", use_errno=True)
+for f in "ibv_get_device_list", "ibv_open_device", "ibv_alloc_pd", "ibv_reg_mr", "ibv_create_comp_channel", "ibv_create_cq":
+    getattr(v, f).restype = ctypes.c_void_p
+p = ctypes.c_void_p
+d = ctypes.cast(v.ibv_get_device_list(None), ctypes.POINTER(p))
+context = p(v.ibv_open_device(p(d[0])))
+pd = p(v.ibv_alloc_pd(context))
+memory = ctypes.create_string_buffer(8192)
+mr = v.ibv_reg_mr(pd, memory, ctypes.c_size_t(8192), 1)
+channel = p(v.ibv_create_comp_channel(context))
+print(*[bool(x) for x in (context, pd, mr, channel.value, v.ibv_create_cq(context, 10, None, channel, 0))])
+"""
+
+
+def drops(user=NOBODY):
+    return subprocess.run(["/usr/bin/python3", "-c", DROPS, str(user), str(NOBODYS_GROUP)], env=environment(), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=STUCK)
+
+
+def test_daemon_that_has_dropped_root_without_an_exec_is_a_client(separate):
+    d = separate()
+    done = drops()
+    assert done.stdout.split() == ["True"] * 5, done
+    assert d.status()["grants"]["fell_back"] == 0
+    d.wait_idle()
+
+
 def test_root_clients_can_be_refused(separate):
     separate("--root-clients", "refuse")
     done = subprocess.run(["ibv_devinfo"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=STUCK)
@@ -178,6 +212,8 @@ def test_root_clients_can_be_refused(separate):
     done = subprocess.run(["ibv_devinfo"], env=environment(), user=NOBODY, group=NOBODYS_GROUP, extra_groups=[],
                           stdout=subprocess.PIPE, timeout=STUCK)
     assert done.returncode == 0 and b"hfi1_0" in done.stdout
+    # What has dropped root's rights without an exec can still know what root has read.
+    assert "True" not in drops().stdout
 
 
 def test_killed_broker_takes_the_engine_with_it(separate):

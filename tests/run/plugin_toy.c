@@ -16,6 +16,8 @@ enum {
 	UVERBS_METHOD_TOY_CRASH,
 	UVERBS_METHOD_TOY_ABORT,
 	UVERBS_METHOD_TOY_RECURSE,
+	UVERBS_METHOD_TOY_OVERFLOW,
+	UVERBS_METHOD_TOY_LEAK,
 	UVERBS_ATTR_TOY_HANDLE = 0x1300,
 	UVERBS_ATTR_TOY_ANSWER,
 };
@@ -76,9 +78,28 @@ static int toy_recurse(struct uvd_req *req)
 	return toy_deeper(&begin);
 }
 
+/* Faults that a sanitizer finds, and nobody else. */
+static int toy_overflow(struct uvd_req *req)
+{
+	char *volatile block = malloc(16);
+
+	if (block)
+		block[16] = 1;
+	free(block);
+	return 0;
+}
+
+static int toy_leak(struct uvd_req *req)
+{
+	char *volatile block = malloc(123);
+
+	return block ? 0 : -ENOMEM;
+}
+
 static const uvd_step new_steps[] = { toy_new, NULL }, ask_steps[] = { toy_ask, NULL },
 		      forget_steps[] = { toy_forget, NULL }, crash_steps[] = { toy_crash, NULL },
-		      abort_steps[] = { toy_abort, NULL }, recurse_steps[] = { toy_recurse, NULL };
+		      abort_steps[] = { toy_abort, NULL }, recurse_steps[] = { toy_recurse, NULL },
+		      overflow_steps[] = { toy_overflow, NULL }, leak_steps[] = { toy_leak, NULL };
 static const struct uvd_attr_row new_attrs[] = { UVD_IDR(UVERBS_ATTR_TOY_HANDLE, UVERBS_OBJECT_TOY, UVD_UOBJ_NEW,
 							 UVD_MANDATORY) };
 static const struct uvd_attr_row free_attrs[] = { UVD_IDR(UVERBS_ATTR_TOY_HANDLE, UVERBS_OBJECT_TOY, UVD_UOBJ_DESTROY,
@@ -94,6 +115,8 @@ static const struct uvd_method_row methods[] = {
 	UVD_METHOD(UVERBS_METHOD_TOY_CRASH, no_attrs, crash_steps),
 	UVD_METHOD(UVERBS_METHOD_TOY_ABORT, no_attrs, abort_steps),
 	UVD_METHOD(UVERBS_METHOD_TOY_RECURSE, no_attrs, recurse_steps),
+	UVD_METHOD(UVERBS_METHOD_TOY_OVERFLOW, no_attrs, overflow_steps),
+	UVD_METHOD(UVERBS_METHOD_TOY_LEAK, no_attrs, leak_steps),
 };
 static const struct uvd_object_row toy_object = {
 	.name = "UVERBS_OBJECT_TOY",

@@ -5,6 +5,7 @@
  */
 #include <sys/mman.h>
 #include <uverbsd/log.h>
+#include "backends/backends.h"
 #include "client.h"
 #include "tests/suite.h"
 #include "wq_verbs.h"
@@ -111,6 +112,7 @@ START_TEST(test_device_has_nothing_of_raw_packets_and_says_so_once)
 	ck_assert_int_eq(make_counters(), -EPROTONOSUPPORT);
 	ck_assert_int_eq(create_wq(&wq), -EOPNOTSUPP);
 	ck_assert_int_eq(log_lines(), 1);
+	ck_assert_str_eq(uvd_verbs_absent(&h.dev->ib), "RAW_PACKET QPs, flows, counters and work queues");
 }
 END_TEST
 
@@ -141,6 +143,7 @@ START_TEST(test_engine_with_the_capability_offers_all_and_says_nothing)
 	ck_assert_int_eq(make_flow(), 0);
 	ck_assert_int_eq(make_counters(), 0);
 	ck_assert_int_eq(log_lines(), 0);
+	ck_assert_ptr_null(uvd_verbs_absent(&h.dev->ib));
 }
 END_TEST
 
@@ -150,6 +153,7 @@ START_TEST(test_adapter_without_raw_packets_is_no_reason_to_say_so)
 	fake.result[FAKE_CREATE_COUNTERS] = EOPNOTSUPP;
 	wq_start();
 	ck_assert_int_eq(log_lines(), 0);
+	ck_assert_ptr_null(uvd_verbs_absent(&h.dev->ib));
 }
 END_TEST
 

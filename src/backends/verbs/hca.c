@@ -178,6 +178,8 @@ unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_a
 /* RAW_PACKET QPs and flows, and what has no use without them: counters of flows, and tables, which only such QPs have. */
 enum { HCA_OF_RAW_PACKETS = HCA_RAW | HCA_FLOW | HCA_COUNTERS | HCA_RSS };
 
+#define HCA_ABSENT "RAW_PACKET QPs, flows, counters and work queues"
+
 /*
  * The kernel lets only a process with CAP_NET_RAW create RAW_PACKET QPs and flows. Here that process is the engine, after it
  * has checked the client's capability. With an engine that has no capabilities every creation would fail with EPERM, also that
@@ -188,11 +190,17 @@ static void hca_drop_raw_packets(struct hca_device *dev)
 	if (!(dev->features & HCA_OF_RAW_PACKETS) || hca_has_capability(1u << CAP_NET_RAW))
 		return;
 	dev->features &= ~HCA_OF_RAW_PACKETS;
+	dev->without_raw = true;
 	uvd_logf(
 		dev->ibdev->log, UVD_INFO,
-		"%s: no RAW_PACKET QPs, flows, counters and work queues, although %s has some of them: the kernel refuses them "
+		"%s: no " HCA_ABSENT ", although %s has some of them: the kernel refuses them "
 		"to this process, which has no CAP_NET_RAW; clients have them with `--separate no` and that capability",
 		dev->ibdev->config.ibdev, dev->hca);
+}
+
+const char *uvd_verbs_absent(const struct uvd_ibdev *ibdev)
+{
+	return hca_device(ibdev)->without_raw ? HCA_ABSENT : NULL;
 }
 
 /* ---- taking it over ---------------------------------------------------------------------------------------------- */

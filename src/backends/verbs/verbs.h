@@ -59,6 +59,7 @@ struct hca_device {
 	_Atomic uint64_t
 		end; /* when the destructions of the device's removal should have ended: uvd_now_ns(); 0: none */
 	unsigned int features; /* enum hca_feature: what the adapter has beyond the objects of every adapter */
+	bool without_raw; /* the adapter has more of them, for which this process lacks CAP_NET_RAW */
 	struct hca_context *xrc; /* of XRC domains and their target QPs; NULL: the adapter has none */
 	atomic_uint rings; /* mappings of the provider, as far as we know them */
 	unsigned int max_rings;
