@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Plug-ins of the daemon, in one process and in a sandboxed engine process (--separate yes)."""
-import json
 import os
 import re
 import shutil
@@ -13,8 +12,6 @@ import pytest
 from conftest import BUILD, STUCK, environment, wait_for
 
 UVERBSCTL = str(BUILD / "tools" / "uverbsctl")
-SANITIZER = next(o["value"] for o in json.loads((BUILD / "meson-info/intro-buildoptions.json").read_text()) if o["name"] == "b_sanitize")
-needs_asan = pytest.mark.skipif("address" not in SANITIZER, reason="needs a build with AddressSanitizer")
 
 
 @pytest.fixture
@@ -168,31 +165,3 @@ def test_a_crash_names_plugin_method_and_client(start, toy, separate):
         assert ask(d, "ASK", "--answer", "8").stdout == "TOY ASK answer=1\n"
     else:
         assert d.process.wait(STUCK) == -signal.SIGSEGV
-
-
-@pytest.fixture
-def reported():
-    """Gives the program of a daemon whose sanitizer reports to a folder of the test, and what the reports say."""
-    with tempfile.TemporaryDirectory(prefix="uverbsd-tests-", dir="/run") as folder:
-        os.chmod(folder, 0o1777)
-
-        def texts():
-            return "".join(open(os.path.join(folder, name), errors="replace").read() for name in os.listdir(folder))
-        texts.program = ("env", f"ASAN_OPTIONS=log_path={folder}/report", str(BUILD / "src" / "uverbsd"))
-        yield texts
-
-
-@needs_asan
-def test_overflow_of_a_plugin_in_the_engine_process_is_reported(start, toy, reported):
-    d = start("--separate", "yes", "--plugin", toy, program=reported.program)
-    assert ask(d, "OVERFLOW").returncode
-    assert d.process.wait(STUCK) != 0
-    assert "heap-buffer-overflow" in reported()
-
-
-@needs_asan
-def test_leak_of_a_plugin_in_the_engine_process_is_reported(start, toy, reported):
-    d = start("--separate", "yes", "--plugin", toy, program=reported.program)
-    assert ask(d, "LEAK").returncode == 0
-    assert d.stop() != 0
-    assert "LeakSanitizer: detected memory leaks" in reported() and "123 byte(s)" in reported()
