@@ -302,14 +302,15 @@ struct uvd_account *uvd_cuse_call_account(struct cuse_file *f, uid_t by, pid_t t
 	return account ? account : uvd_account_ref(f->opener.account);
 }
 
-/* Hands the worker's call and buffer over to a grant. Returns false if that is refused: then nothing has changed but the turn. */
-static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, size_t written,
-			struct uvd_grant_turn *turn)
+/* Hands the worker's call and buffer over to a grant. If that is refused, returns a negative errno, and nothing has changed but the turn. */
+static int start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, size_t written,
+		       struct uvd_grant_turn *turn)
 {
 	struct grant_job *j = calloc(1, sizeof(*j));
 	struct cuse_call *fresh = uvd_cuse_call_new(w->cuse);
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 	struct uvd_account *account = uvd_cuse_call_account(f, ctx->uid, ctx->pid);
+	int err = -ENOMEM;
 
 	if (!j || !fresh || !account)
 		goto refused;
@@ -338,8 +339,9 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 	/* Before the start: after it the job belongs to grant.c. */
 	w->call = fresh;
 	*w->memory = NULL;
-	if (uvd_grants_start(w->cuse->config.grants, &j->job))
-		return true;
+	err = uvd_grants_start(w->cuse->config.grants, &j->job);
+	if (!err)
+		return 0;
 	w->call = j->call;
 	*w->memory = j->buf;
 	w->call->worker = w;
@@ -349,33 +351,30 @@ refused:
 	uvd_account_put(account);
 	free(fresh);
 	free(j);
-	return false;
+	return err;
 }
 
-/* A call that waits for its turn cannot end early, so one whose client has a signal waits a second at most. */
+/* A call that waits for its turn cannot end early, so one whose client has a signal waits a second at most, a killed one not at all. */
 static bool turn_may_come(struct worker *w, uint64_t begun)
 {
+	struct uvd_grants *g = w->cuse->config.grants;
 	const uint64_t waited = uvd_now_ns() - begun;
 	const bool has_signal = atomic_load(&w->interrupted) == atomic_load(&w->unique);
 
-	return waited < (has_signal ? UINT64_C(1000000000) : UVD_GRANT_TURN_NS) &&
-	       uvd_grants_can_wait(w->cuse->config.grants);
+	return waited < (has_signal ? UINT64_C(1000000000) : UVD_GRANT_TURN_NS) && uvd_grants_can_wait(g) &&
+	       !(has_signal && uvd_grants_is_killed(g, &w->call->call.caller));
 }
 
-/*
- * A user's ranks may register all at once, more than his share of loans: a registration waits for its turn. Event files do
- * not: their clients work without.
- */
+/* A user's programs may start, or register, all at once, more than the user has places for senders: each waits for its turn. */
 static bool start_grant_in_time(struct worker *w, struct cuse_file *f, fuse_req_t req, size_t written)
 {
 	struct uvd_grants *g = w->cuse->config.grants;
 	const uint64_t begun = uvd_now_ns();
 	struct uvd_grant_turn turn = {};
+	int err;
 
-	if (!w->call->call.grant.registration)
-		return start_grant(w, f, req, written, NULL);
-	while (!start_grant(w, f, req, written, &turn)) {
-		if (!turn_may_come(w, begun)) {
+	while ((err = start_grant(w, f, req, written, &turn))) {
+		if (err != -EAGAIN || !turn_may_come(w, begun)) {
 			uvd_grants_turn_end(g, &turn);
 			return false;
 		}

@@ -262,6 +262,16 @@ uid_t uvd_account_uid(const struct uvd_account *account)
 	return account->users[0]->uid;
 }
 
+unsigned int uvd_account_uids(const struct uvd_account *account, uid_t *uids, unsigned int max)
+{
+	unsigned int num = 0;
+
+	for (unsigned int i = 0; account && i < account->num && num < max; i++)
+		if (!account->users[i]->quota)
+			uids[num++] = account->users[i]->uid;
+	return num;
+}
+
 uid_t uvd_account_person(const struct uvd_account *account)
 {
 	if (!account)
@@ -393,6 +403,14 @@ int uvd_account_charge(struct uvd_account *account, enum uvd_resource res, uint6
 	struct uvd_refusal why;
 
 	return uvd_account_charge_why(account, res, n, &why);
+}
+
+bool uvd_account_may_hold(const struct uvd_account *account, enum uvd_resource res, uint64_t n)
+{
+	for (unsigned int i = 0; account && i < account->num; i++)
+		if (n > user_limit(account->accounts, account->users[i], res))
+			return false;
+	return true;
 }
 
 void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, uint64_t n)

@@ -141,6 +141,8 @@ struct uvd_account *uvd_account_ref(struct uvd_account *account);
 void uvd_account_put(struct uvd_account *account); /* NULL is allowed */
 /* Returns the id of its first user. */
 uid_t uvd_account_uid(const struct uvd_account *account);
+/* Stores the ids of its users, `max` at most. Returns their number; 0 for the account NULL. */
+unsigned int uvd_account_uids(const struct uvd_account *account, uid_t *uids, unsigned int max);
 
 /*
  * Charges n more. Returns 0; or charges nothing, logs a line that names the limit and its option, and returns the
@@ -163,6 +165,8 @@ int uvd_account_check_why(const struct uvd_account *account, enum uvd_resource r
 			  struct uvd_refusal *why);
 /* uvd_account_charge() without the log line. Returns false if it charges nothing because of the limit. */
 bool uvd_account_try(struct uvd_account *account, enum uvd_resource res, uint64_t n);
+/* Could n be charged if the users held nothing? */
+bool uvd_account_may_hold(const struct uvd_account *account, enum uvd_resource res, uint64_t n);
 void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, uint64_t n);
 /*
  * Records processor time that we have spent for the account. It counts for the account's outermost user other than

@@ -3,6 +3,7 @@
 #ifndef UVD_BROKER_CHILD_H
 #define UVD_BROKER_CHILD_H
 
+#include "broker/owners.h"
 #include "broker/waiting.h"
 #include "broker/wire.h"
 
@@ -10,19 +11,39 @@ struct uvd_log;
 struct uvd_nodes;
 struct uvd_ways;
 
+/* The thread of a loan. The broker charges its users before it starts the child. */
+struct uvd_borrower {
+	pid_t tid;
+	struct uvd_owners owners;
+};
+
+/* What a child for a loan tells the broker, in the page that it shares with it, beside what its thread registers. */
+enum {
+	UVD_LOAN_MIB = (1 << 30) - 1, /* the bits of that */
+	UVD_LOAN_OVER = 1 << 30, /* the loan is over: the child waits for nothing but its own exit */
+};
+#define UVD_LOAN_PASSED \
+	(UINT32_C(1) \
+	 << 31) /* the thread registers, so the child has sent the descriptor and holds no file of the client's */
+
 /*
  * Each serves the socket until the engine process closes it or breaks the protocol; uvd_loan_serve() ends after one
- * loan. registers: as in struct uvd_child. The caller of uvd_questions_serve() has taken UVD_ROLE_QUESTIONS;
- * uvd_loan_serve() drops the capabilities that its loan does not need.
+ * loan, of this thread. registers: as in struct uvd_child. The caller of uvd_questions_serve() has taken UVD_ROLE_QUESTIONS;
+ * uvd_loan_serve() drops the capabilities that its loan does not need. The caller exits afterwards, and may wait in that for a
+ * file of the client's.
  */
 void uvd_questions_serve(int sock, const struct uvd_nodes *nodes);
-void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *ways, _Atomic uint32_t *registers);
+void uvd_loan_serve(int sock, const struct uvd_borrower *borrower, const struct uvd_nodes *nodes, struct uvd_ways *ways,
+		    _Atomic uint32_t *registers);
 
 /* ---- children.c: the list of them, in the broker ----------------------------------------------------------------------- */
 
 enum {
-	UVD_CHILDREN_OF_KIND = UVD_LOANS_MAX, /* a limit for each kind, so that loans leave room for questions */
-	UVD_CHILDREN_MAX = 2 * UVD_CHILDREN_OF_KIND, /* questions, then loans */
+	UVD_QUESTIONS_MAX =
+		256, /* of one engine process: a limit for each kind, so that loans leave room for questions */
+	UVD_CHILDREN_MAX =
+		UVD_LOANS_MAX + 2 * UVD_QUESTIONS_MAX, /* loans; questions, with those of earlier engine processes */
+	UVD_LOANS_OF_USER = UVD_LOANS_MAX / 4,
 };
 
 struct uvd_children {
@@ -30,12 +51,14 @@ struct uvd_children {
 	struct uvd_child {
 		pid_t pid; /* 0: free */
 		int sock; /* the broker's duplicate, for uvd_children_hang_up() */
+		bool old; /* its engine process has ended, but a client's memory may hold it up */
 		uint64_t began; /* a loan: ms; 0: it may go on */
 		/*
 		 * A loan: a page that it shares with the broker alone. MiB that the client's thread registers at this moment;
 		 * afterwards those for whose registration it would have had the time that it took; else 0.
 		 */
 		_Atomic uint32_t *registers;
+		struct uvd_owners owners; /* a loan: of the borrowed thread, whatever engine process has asked for it */
 	} list[UVD_CHILDREN_MAX];
 };
 
@@ -46,22 +69,25 @@ uint32_t uvd_loan_mib(uint64_t ms);
 /* Sets the machine's limits. */
 void uvd_children_init(struct uvd_children *c);
 /*
- * Starts a child that serves the socket, which stays the caller's. Returns 0; -EAGAIN: there are too many of this kind;
+ * Starts a child that serves the socket, which stays the caller's. tid: the thread of a loan. A child for a loan counts
+ * until it has been reaped. A user has UVD_LOANS_OF_USER of them, of which UVD_WAY_SHARE may hold a file of the client's. Returns
+ * 0; -EAGAIN: there are too many of this kind, or too many of the thread's users; -ESRCH: there is no such thread;
  * -EINVAL: the kind is CONTROL; or another negative errno.
  */
-int uvd_children_start(struct uvd_children *c, enum uvd_wire_kind kind, int sock, const struct uvd_nodes *nodes,
-		       struct uvd_ways *ways);
+int uvd_children_start(struct uvd_children *c, enum uvd_wire_kind kind, int sock, pid_t tid,
+		       const struct uvd_nodes *nodes, struct uvd_ways *ways);
 /* Frees the entry of a child that was reaped; ignores other processes. */
 void uvd_children_ended(struct uvd_children *c, pid_t pid);
 /*
  * Kills the children whose loans take too long. A loan has more time only while the client's thread is in the registration, and
  * all loans together not more than it takes to register the machine's memory: an engine process that an attacker controls may
- * order any registration of a client that helps it.
+ * order any registration of a client that helps it. A child that a file of the client's holds up stays in the list.
  */
 void uvd_children_check(struct uvd_children *c, struct uvd_log *log);
 /*
  * Call after the engine process has ended, or is dead and cannot exit. Shuts down all children's sockets, so that
- * they end even if a dead engine process still has the other ends open.
+ * they end even if a dead engine process still has the other ends open. Those for questions no longer count: a client whose
+ * memory holds them up takes none from the next engine process, until as many as an engine process may have are held up.
  */
 void uvd_children_hang_up(struct uvd_children *c);
 /* Closes the broker's duplicates of the sockets. Call in a new engine process. */

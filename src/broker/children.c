@@ -55,8 +55,8 @@ static void registers_free(_Atomic uint32_t *page)
 		munmap((void *)page, sizeof(*page));
 }
 
-static void child_main(enum uvd_wire_kind kind, int sock, const struct uvd_nodes *nodes, struct uvd_ways *ways,
-		       _Atomic uint32_t *registers)
+static void child_main(enum uvd_wire_kind kind, int sock, const struct uvd_borrower *borrower,
+		       const struct uvd_nodes *nodes, struct uvd_ways *ways, _Atomic uint32_t *registers)
 {
 	sigset_t none;
 
@@ -70,7 +70,9 @@ static void child_main(enum uvd_wire_kind kind, int sock, const struct uvd_nodes
 			_exit(1);
 		uvd_questions_serve(sock, nodes);
 	} else {
-		uvd_loan_serve(sock, nodes, ways, registers);
+		uvd_loan_serve(sock, borrower, nodes, ways, registers);
+		/* First all else: the last close may wait. */
+		uvd_ways_close_all_but_held(ways);
 	}
 	_exit(0);
 }
@@ -92,22 +94,68 @@ void uvd_children_init(struct uvd_children *children)
 	children->most_mib = mib < UINT32_MAX ? mib : UINT32_MAX;
 }
 
-int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, int sock, const struct uvd_nodes *nodes,
-		       struct uvd_ways *ways)
+/* The users' share of all loans, and of those whose child may hold a file of the client's. */
+static const struct uvd_owners *loan_owners(const void *table, unsigned int i)
 {
+	const struct uvd_child *c = &((const struct uvd_children *)table)->list[i];
+
+	return c->pid ? &c->owners : NULL;
+}
+
+static const struct uvd_owners *loan_owners_of_sender(const void *table, unsigned int i)
+{
+	const struct uvd_owners *owners = loan_owners(table, i);
+
+	return owners && atomic_load(((const struct uvd_children *)table)->list[i].registers) & UVD_LOAN_PASSED
+		       ? NULL
+		       : owners;
+}
+
+static int loan_admit(const struct uvd_children *children, struct uvd_borrower *borrower)
+{
+	int err = uvd_owners_of(borrower->tid, &borrower->owners);
+
+	if (err)
+		return err;
+	if (!uvd_owners_may_take(&borrower->owners, UVD_LOANS_OF_USER, UVD_LOANS_MAX, loan_owners, children) ||
+	    !uvd_owners_may_take(&borrower->owners, UVD_WAY_SHARE, UVD_LOANS_MAX, loan_owners_of_sender, children))
+		return -EAGAIN;
+	return 0;
+}
+
+/* Returns a free entry; NULL: there is none, or `most` are in use that are not old. */
+static struct uvd_child *children_find(struct uvd_child *list, unsigned int num, unsigned int most)
+{
+	struct uvd_child *found = NULL;
+
+	for (struct uvd_child *c = list; c < list + num; c++) {
+		if (!c->pid)
+			found = found ?: c;
+		else if (!c->old && !--most)
+			return NULL;
+	}
+	return found;
+}
+
+int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, int sock, pid_t tid,
+		       const struct uvd_nodes *nodes, struct uvd_ways *ways)
+{
+	struct uvd_borrower borrower = { .tid = tid };
 	const bool is_loan = kind == UVD_WIRE_LOAN;
-	struct uvd_child *const first = children->list + (is_loan ? UVD_CHILDREN_OF_KIND : 0),
-				*c = first, *const end = first + UVD_CHILDREN_OF_KIND;
+	struct uvd_child *c;
 	_Atomic uint32_t *registers = NULL;
 	int copy, err = 0;
 	pid_t pid;
 
 	if (kind == UVD_WIRE_CONTROL)
 		return -EINVAL;
-	while (c < end && c->pid)
-		c++;
-	if (c == end)
+	c = is_loan ? children_find(children->list, UVD_LOANS_MAX, UVD_LOANS_MAX)
+		    : children_find(children->list + UVD_LOANS_MAX, 2 * UVD_QUESTIONS_MAX, UVD_QUESTIONS_MAX);
+	if (!c)
 		return -EAGAIN;
+	err = is_loan ? loan_admit(children, &borrower) : 0;
+	if (err)
+		return err;
 	copy = fcntl(sock, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0)
 		return -errno;
@@ -115,14 +163,18 @@ int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, i
 		registers = registers_new();
 	pid = is_loan && !registers ? -1 : fork();
 	if (!pid)
-		child_main(kind, sock, nodes, ways, registers);
+		child_main(kind, sock, &borrower, nodes, ways, registers);
 	if (pid < 0) {
 		err = -errno;
 		registers_free(registers);
 		close(copy);
 		return err;
 	}
-	*c = (struct uvd_child){ pid, copy, is_loan ? children_now_ms() : 0, registers };
+	*c = (struct uvd_child){ .pid = pid,
+				 .sock = copy,
+				 .began = is_loan ? children_now_ms() : 0,
+				 .owners = borrower.owners,
+				 .registers = registers };
 	if (!registers_hide(registers))
 		kill(pid, SIGKILL);
 	return 0;
@@ -140,31 +192,47 @@ void uvd_children_ended(struct uvd_children *children, pid_t pid)
 }
 
 /* A client's thread that the loan has stopped dies with it (PTRACE_O_EXITKILL). One that was only seized goes on. */
+static void loan_kill(struct uvd_child *c, bool over, struct uvd_log *log)
+{
+	if (over) {
+		uvd_log_limited(log, UVD_WARN, "a file of user %u's does not answer: its loan's process cannot exit",
+				c->owners.uid[0]);
+	} else {
+		uvd_log_limited(log, UVD_WARN, "a loan does not end: killing its process");
+		/* If a file of the client's holds up its exit, too, the engine process must not wait for it. */
+		shutdown(c->sock, SHUT_WR);
+	}
+	kill(c->pid, SIGKILL);
+	c->began = 0;
+}
+
 void uvd_children_check(struct uvd_children *children, struct uvd_log *log)
 {
-	uint32_t left = children->most_mib, mib;
+	uint32_t left = children->most_mib, said, mib;
 
 	for (unsigned int i = 0; i < UVD_LOANS_MAX; i++) {
-		struct uvd_child *c = &children->list[UVD_CHILDREN_OF_KIND + i];
+		struct uvd_child *c = &children->list[i];
 
 		if (!c->pid || !c->began)
 			continue;
-		mib = atomic_load(c->registers);
+		said = atomic_load(c->registers);
+		mib = said & UVD_LOAN_MIB;
 		mib = mib < left ? mib : left;
 		left -= mib;
 		if (children_now_ms() < c->began + uvd_loan_ms(mib))
 			continue;
-		uvd_log_limited(log, UVD_WARN, "a loan does not end: killing its process");
-		kill(c->pid, SIGKILL);
-		c->began = 0;
+		loan_kill(c, said & UVD_LOAN_OVER, log);
 	}
 }
 
 void uvd_children_hang_up(struct uvd_children *children)
 {
-	for (struct uvd_child *c = children->list; c < children->list + UVD_CHILDREN_MAX; c++)
-		if (c->pid)
-			shutdown(c->sock, SHUT_RDWR);
+	for (struct uvd_child *c = children->list; c < children->list + UVD_CHILDREN_MAX; c++) {
+		if (!c->pid)
+			continue;
+		shutdown(c->sock, SHUT_RDWR);
+		c->old = c >= children->list + UVD_LOANS_MAX;
+	}
 }
 
 void uvd_children_close(struct uvd_children *children)

@@ -187,9 +187,9 @@ int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int po
 	return ask_broker(link, &r, -1, NULL, NULL);
 }
 
-static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind)
+static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind, pid_t tid)
 {
-	const struct uvd_wire_request r = { .op = UVD_WIRE_CONNECT, .index = kind };
+	const struct uvd_wire_request r = { .op = UVD_WIRE_CONNECT, .index = kind, .value = tid };
 	int pair[2], ret;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -211,7 +211,7 @@ static int take_idle(struct uvd_link *link, bool *used)
 		sock = link->idle[--link->num_idle];
 	pthread_mutex_unlock(&link->idle_lock);
 	*used = sock >= 0;
-	return sock >= 0 ? sock : link_connect(link, UVD_WIRE_QUESTIONS);
+	return sock >= 0 ? sock : link_connect(link, UVD_WIRE_QUESTIONS, 0);
 }
 
 static void put_idle(struct uvd_link *link, int sock)
@@ -272,9 +272,9 @@ int uvd_link_sockets(struct uvd_link *link, const uint64_t *inos, unsigned int n
 	return ret;
 }
 
-int uvd_link_loan(struct uvd_link *link)
+int uvd_link_loan(struct uvd_link *link, pid_t tid)
 {
-	return link_connect(link, UVD_WIRE_LOAN);
+	return link_connect(link, UVD_WIRE_LOAN, tid);
 }
 
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out)

@@ -51,8 +51,12 @@ int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_
  */
 int uvd_link_sockets(struct uvd_link *link, const uint64_t *inos, unsigned int num, bool *used, uint64_t *cpu_ns);
 
-/* Starts a loan. Returns its socket, which the caller owns, or a negative errno. Closing the socket ends the loan. */
-int uvd_link_loan(struct uvd_link *link);
+/*
+ * Starts a loan of the thread. Returns its socket, which the caller owns, or a negative errno; -EAGAIN: the thread's users
+ * have their share of loans, or no more are possible now. Closing the socket ends the loan. The other end is closed when the
+ * broker has reaped the loan's process.
+ */
+int uvd_link_loan(struct uvd_link *link, pid_t tid);
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out);
 
 #endif

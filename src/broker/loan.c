@@ -65,10 +65,13 @@ static bool become_client(pid_t tid, bool hidden)
 	       !setresuid(st.st_uid, st.st_uid, st.st_uid) && uvd_role_take(UVD_ROLE_ENGINE);
 }
 
-static int loan_seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *nodes)
+static int loan_seize(struct uvd_borrow *b, pid_t asked, const struct uvd_borrower *borrower,
+		      const struct uvd_nodes *nodes)
 {
+	const pid_t tid = borrower->tid;
 	struct uvd_wait before, after;
-	int err = uvd_waits(tid, nodes, UVD_WAITS_IN_CALL, &before);
+	struct uvd_owners owners;
+	int err = asked == tid ? uvd_waits(tid, nodes, UVD_WAITS_IN_CALL, &before) : -ESRCH;
 
 	if (!err && !become_client(tid, before.hidden))
 		err = -EPERM;
@@ -77,6 +80,9 @@ static int loan_seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *n
 	/* The number may have become another thread's before the seizure: check again. */
 	if (!err && (uvd_waits(tid, nodes, UVD_WAITS_IN_CALL, &after) || after.nr != before.nr ||
 		     after.arg[0] != before.arg[0]))
+		err = -ESRCH;
+	/* Those who were charged must be its users. */
+	if (!err && (uvd_owners_of(tid, &owners) || !uvd_owners_are(&owners, &borrower->owners)))
 		err = -ESRCH;
 	return err;
 }
@@ -92,12 +98,12 @@ static bool fd_is_socket(int fd)
 /* Stops the thread and passes fd to it. fd is -1 if the engine process has none to pass. Stores the result in *a. */
 static void loan_take(struct uvd_borrow *b, struct uvd_ways *ways, int fd, struct uvd_wire_answer *a)
 {
-	int err = uvd_borrow_stop(b);
+	long ret = uvd_borrow_stop(b);
 
-	if (!err)
-		err = fd_is_socket(fd) ? uvd_way_pass(ways, b, fd) : -EPERM;
-	a->values[0] = err;
-	a->values[1] = b->dead || err == -ESRCH;
+	if (!ret)
+		ret = fd_is_socket(fd) ? uvd_way_pass(ways, UVD_WAY_OWN, b, fd) : -EPERM;
+	a->values[0] = ret;
+	a->values[1] = b->dead || ret == -ESRCH;
 }
 
 /* Is it the node of an adapter that a device forwards to? The engine process has other devices open: nodes' channels. */
@@ -120,9 +126,9 @@ static int64_t loan_execute(struct uvd_borrow *b, long number, const struct uvd_
 	const uint64_t mib = order->length >> 20, began = uvd_now_ns();
 	int64_t result;
 
-	atomic_store(registers, mib < UINT32_MAX ? mib : UINT32_MAX);
+	atomic_store(registers, UVD_LOAN_PASSED | (mib < UVD_LOAN_MIB ? mib : UVD_LOAN_MIB));
 	result = uvd_borrow_register_by(b, number, order, executed);
-	atomic_store(registers, uvd_loan_mib((uvd_now_ns() - began) / 1000000));
+	atomic_store(registers, UVD_LOAN_PASSED | uvd_loan_mib((uvd_now_ns() - began) / 1000000));
 	return result;
 }
 
@@ -135,7 +141,7 @@ static void loan_register(struct uvd_borrow *b, struct uvd_ways *ways, const str
 	int64_t result = uvd_borrow_stop(b);
 
 	if (!result)
-		result = fd_is_adapter(fd, nodes) ? uvd_way_pass(ways, b, fd) : -EPERM;
+		result = fd_is_adapter(fd, nodes) ? uvd_way_pass(ways, UVD_WAY_OWN, b, fd) : -EPERM;
 	if (result >= 0)
 		result = loan_execute(b, result, order, &executed, registers);
 	a->values[0] = result;
@@ -176,7 +182,8 @@ static int loan_release(struct uvd_borrow *b, const struct uvd_wire_request *r, 
 	return uvd_borrow_release(b, r->flag ? &result : NULL);
 }
 
-void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *ways, _Atomic uint32_t *registers)
+void uvd_loan_serve(int sock, const struct uvd_borrower *borrower, const struct uvd_nodes *nodes, struct uvd_ways *ways,
+		    _Atomic uint32_t *registers)
 {
 	struct uvd_borrow b = { .pidfd = -1, .memfd = -1, .mapsfd = -1 };
 	enum uvd_wire_op next = UVD_WIRE_SEIZE;
@@ -191,7 +198,7 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 		if (r.op == UVD_WIRE_SEIZE) {
 			if (r.index)
 				uvd_thread_set_nice((int)r.index);
-			a.result = loan_seize(&b, r.tid, nodes);
+			a.result = loan_seize(&b, r.tid, borrower, nodes);
 		} else if (r.op == UVD_WIRE_TAKE) {
 			loan_take(&b, ways, r.index ? -1 : in.fd[0], &a);
 			way = a.values[0];
@@ -212,4 +219,5 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 	/* The engine process is gone, or broke the order of requests: release the thread unchanged. */
 	if (next == UVD_WIRE_RELEASE)
 		uvd_borrow_release(&b, NULL);
+	atomic_fetch_or(registers, UVD_LOAN_OVER);
 }

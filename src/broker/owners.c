@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "broker/owners.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/nsfs.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "broker/waiting.h"
 
 /* Is this our own user namespace? The walk ends there: our namespace and its ancestors are the same for all clients. */
 static bool owners_ns_is_ours(const struct stat *ours, int ns)
@@ -43,4 +48,70 @@ int uvd_ns_owners(int ns, uid_t *uids, unsigned int max)
 	}
 	close(ns);
 	return ret ? ret : (int)num;
+}
+
+int uvd_owners_of(pid_t tid, struct uvd_owners *owners)
+{
+	static const char key[] = "\nUid:\t";
+	char status[UVD_STATUS_MAX], path[48];
+	const char *uid;
+	int ns, num;
+
+	if (!uvd_read_status(tid, status))
+		return -ESRCH;
+	uid = strstr(status, key);
+	if (!uid)
+		return -ESRCH;
+	owners->uid[0] = strtoul(uid + sizeof(key) - 1, NULL, 10);
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)tid);
+	ns = open(path, O_RDONLY | O_CLOEXEC);
+	if (ns < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	num = uvd_ns_owners(ns, owners->uid + 1, UVD_OWNERS_MAX - 1);
+	if (num < 0)
+		return num;
+	owners->num = num + 1;
+	return 0;
+}
+
+bool uvd_owners_are(const struct uvd_owners *a, const struct uvd_owners *b)
+{
+	return a->num == b->num && !memcmp(a->uid, b->uid, a->num * sizeof(a->uid[0]));
+}
+
+static bool owners_name(const struct uvd_owners *owners, uid_t uid)
+{
+	for (unsigned int i = 0; i < owners->num; i++)
+		if (owners->uid[i] == uid)
+			return true;
+	return false;
+}
+
+static bool owners_are_root(const struct uvd_owners *owners)
+{
+	for (unsigned int i = 0; i < owners->num; i++)
+		if (owners->uid[i])
+			return false;
+	return true;
+}
+
+bool uvd_owners_may_take(const struct uvd_owners *owners, unsigned int share, unsigned int all,
+			 const struct uvd_owners *(*entry)(const void *table, unsigned int i), const void *table)
+{
+	const bool root = owners_are_root(owners);
+	unsigned int num[UVD_OWNERS_MAX] = { 0 }, roots = 0;
+
+	for (unsigned int i = 0; i < all; i++) {
+		const struct uvd_owners *other = entry(table, i);
+
+		if (!other)
+			continue;
+		roots += owners_are_root(other);
+		for (unsigned int k = 0; k < owners->num; k++)
+			num[k] += owners_name(other, owners->uid[k]);
+	}
+	for (unsigned int k = 0; k < owners->num; k++)
+		if (owners->uid[k] && num[k] >= share)
+			return false;
+	return !root || roots < all - all / 4;
 }

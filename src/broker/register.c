@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include "broker/borrow.h"
-#include "broker/way.h"
 
 enum { I386_CLOSE = 6, I386_IOCTL = 54 };
 
@@ -79,13 +78,4 @@ int64_t uvd_borrow_register_by(struct uvd_borrow *b, long number, const struct u
 	ret = register_execute(b, number, order, executed);
 	uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ number });
 	return b->dead ? -ESRCH : ret;
-}
-
-int64_t uvd_borrow_register(struct uvd_ways *ways, struct uvd_borrow *b, int fd, const struct uvd_reg_order *order,
-			    bool *executed)
-{
-	const long number = uvd_way_pass(ways, b, fd);
-
-	*executed = false;
-	return number < 0 ? number : uvd_borrow_register_by(b, number, order, executed);
 }

@@ -17,7 +17,6 @@
 #include <uverbsd/registration.h>
 
 struct uvd_borrow;
-struct uvd_ways;
 
 /* INVOKE_WRITE with REG_MR, as it lies on the thread's stack; the same for 64 and 32 bits. */
 struct uvd_register_call {
@@ -31,14 +30,10 @@ struct uvd_register_call {
 struct uvd_register_call uvd_register_call(const struct uvd_reg_order *order, uint64_t at);
 
 /*
- * The same as uvd_borrow_register(), by the adapter's device file that the thread has at this number. Closes the number.
+ * Between uvd_borrow_stop() and uvd_borrow_release(). number: of the adapter's device file in the thread's table; this function
+ * closes it. Returns the region's handle as the thread's memory has it; or a negative errno, with *executed: of the kernel's
+ * REG_MR; -ESRCH: the thread died.
  */
 int64_t uvd_borrow_register_by(struct uvd_borrow *b, long number, const struct uvd_reg_order *order, bool *executed);
-/*
- * Between uvd_borrow_stop() and uvd_borrow_release(). Returns the region's handle as the thread's memory has it; or a
- * negative errno, with *executed: of the kernel's REG_MR; else as uvd_way_pass() does.
- */
-int64_t uvd_borrow_register(struct uvd_ways *ways, struct uvd_borrow *b, int fd, const struct uvd_reg_order *order,
-			    bool *executed);
 
 #endif

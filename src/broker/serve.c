@@ -28,6 +28,7 @@ enum {
 	CORPSE_MS = 1000, /* after SIGKILL, or its first thread's exit; a thread that waits for a client stays longer */
 	TICK_MS = 200,
 	MAX_STARTS = 5, /* of engine processes within STARTS_MS */
+	MAX_ABANDONED = 3, /* engine processes that are dead, and cannot exit */
 	STARTS_MS = 60000,
 };
 
@@ -45,6 +46,7 @@ struct broker {
 	uint64_t check_at; /* when adapters are looked for again, in ms */
 	uint64_t starts[MAX_STARTS]; /* ms */
 	unsigned int num_starts;
+	pid_t abandoned[MAX_ABANDONED]; /* 0: free */
 	struct uvd_nodes *nodes;
 	const struct uvd_nodes *view; /* the same for children */
 	struct uvd_ways ways;
@@ -66,8 +68,20 @@ static void reap_children(struct broker *b)
 			b->engine = 0;
 			b->engine_status = status;
 		}
+		for (int i = 0; i < MAX_ABANDONED; i++)
+			if (b->abandoned[i] == pid)
+				b->abandoned[i] = 0;
 		uvd_children_ended(&b->children, pid);
 	}
+}
+
+/* Each abandoned engine process keeps its memory: clients must not make the broker leave one after the other. NULL: there are enough. */
+static pid_t *broker_abandoned_place(struct broker *b)
+{
+	for (int i = 0; i < MAX_ABANDONED; i++)
+		if (!b->abandoned[i])
+			return &b->abandoned[i];
+	return NULL;
 }
 
 /* At most MAX_STARTS in STARTS_MS: an engine process that dies again and again must not keep the machine busy. */
@@ -110,7 +124,7 @@ static int begin_restart(struct broker *b)
 {
 	if (b->asked || !b->ready)
 		return -EINVAL;
-	if (!broker_may_start(b))
+	if (!broker_may_start(b) || !broker_abandoned_place(b))
 		return -EAGAIN;
 	if (!b->restart)
 		uvd_logf(b->config->log, UVD_INFO, "restart requested: the engine process ends");
@@ -141,7 +155,9 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 
 	switch (r->op) {
 	case UVD_WIRE_CONNECT:
-		return uvd_children_start(&b->children, r->index, in->fd[0], b->view, &b->ways);
+		return r->value >= 0 && r->value <= INT32_MAX
+			       ? uvd_children_start(&b->children, r->index, in->fd[0], r->value, b->view, &b->ways)
+			       : -EINVAL;
 	case UVD_WIRE_NODE:
 		return broker_make_node(b, r->index, a, fd);
 	case UVD_WIRE_ADD:
@@ -348,6 +364,7 @@ static int exit_status(const struct broker *b, bool another)
 static bool broker_renew(struct broker *b, int *status)
 {
 	const bool another = broker_wants_another(b);
+	pid_t *place = broker_abandoned_place(b);
 
 	close(b->sock);
 	uvd_children_hang_up(&b->children);
@@ -360,6 +377,13 @@ static bool broker_renew(struct broker *b, int *status)
 			 STARTS_MS / 1000);
 		return false;
 	}
+	if (b->engine && !place) {
+		uvd_logf(b->config->log, UVD_ERR,
+			 "clients' memory holds up %u engine processes that are dead: giving up", MAX_ABANDONED + 1);
+		return false;
+	}
+	if (b->engine)
+		*place = b->engine;
 	return !b->config->ops->renew(b->config->arg, b->restart);
 }
 

@@ -2,26 +2,20 @@
 #include "broker/way.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "broker/borrow.h"
+#include "broker/sender.h"
 
 enum {
-	ROOM_STACK = 16 << 10,
-	CHILD_MS = 5000, /* a sender takes about a millisecond */
 	I386_CLOSE = 6,
 	I386_DUP3 = 330,
 	I386_SOCKET = 359,
@@ -49,7 +43,7 @@ static int private_dir(void)
 
 void uvd_ways_init(struct uvd_ways *ways)
 {
-	*ways = (struct uvd_ways){ .dir = private_dir() };
+	*ways = (struct uvd_ways){ .dir = private_dir(), .held = -1 };
 	pthread_mutex_init(&ways->lock, NULL);
 }
 
@@ -57,9 +51,7 @@ void uvd_ways_fini(struct uvd_ways *ways)
 {
 	if (ways->dir >= 0)
 		close(ways->dir);
-	for (int i = 0; i < UVD_WAY_CHILDREN; i++)
-		if (!ways->children[i].pid)
-			free(ways->children[i].room);
+	uvd_senders_fini(ways);
 	pthread_mutex_destroy(&ways->lock);
 }
 
@@ -77,146 +69,20 @@ static socklen_t make_name(struct uvd_ways *ways, struct sockaddr_un *sa)
 	return offsetof(struct sockaddr_un, sun_path) + 1 + strlen(sa->sun_path + 1);
 }
 
-/* ---- the sender -------------------------------------------------------------------------------------------------- */
-
-union one_fd {
-	char room[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr h;
-};
-
-/*
- * All memory that the sender reads and writes. The sender shares our address space: after a fork() every thread of
- * ours would take a fault for each page that it writes, and one user's grants would slow all users down. The room
- * must not be freed or reused before the sender has been reaped.
- */
-struct uvd_way_room {
-	int pidfd, way; /* the client's process, and the number of its socket */
-	ino_t ino; /* the socket's */
-	int fd; /* to be sent */
-	int dir;
-	struct sockaddr_un name;
-	union one_fd control;
-	struct iovec byte;
-	struct msghdr message;
-	char stack[ROOM_STACK] __attribute__((aligned(16)));
-};
-
-/*
- * The sender shares errno, and a sanitizer's data about the thread, with the thread of ours that started it. So it
- * calls no function of the C library. in_call() returns what the kernel returns.
- */
-#define IN_PROCESS __attribute__((no_sanitize("address", "thread", "undefined")))
-
-IN_PROCESS static inline long in_call(long nr, long a, long b, long c, long d, long e)
+static void fill_errand(struct uvd_ways *ways, const struct uvd_borrow *b, long way, ino_t ino, int fd,
+			struct uvd_errand *e)
 {
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-
-IN_PROCESS static void close_all_but(int a, int b, int c)
-{
-	int keep[] = { a, b, c }, from = 3;
-
-	for (;;) {
-		int least = -1;
-
-		for (int i = 0; i < 3; i++)
-			if (keep[i] >= from && (least < 0 || keep[i] < least))
-				least = keep[i];
-		if (least < 0)
-			break;
-		if (least > from)
-			in_call(SYS_close_range, from, least - 1, 0, 0, 0);
-		from = least + 1;
-	}
-	in_call(SYS_close_range, from, ~0u, 0, 0, 0);
-}
-
-IN_PROCESS static bool is_the_socket(const struct uvd_way_room *e, int s)
-{
-	int domain = 0, type = 0;
-	socklen_t len = sizeof(int);
-	struct stat st;
-
-	return !in_call(SYS_fstat, s, (long)&st, 0, 0, 0) && S_ISSOCK(st.st_mode) && st.st_ino == e->ino &&
-	       !in_call(SYS_getsockopt, s, SOL_SOCKET, SO_DOMAIN, (long)&domain, (long)&len) && domain == AF_UNIX &&
-	       !in_call(SYS_getsockopt, s, SOL_SOCKET, SO_TYPE, (long)&type, (long)&len) && type == SOCK_DGRAM;
-}
-
-IN_PROCESS static bool send_fd(const struct uvd_way_room *e)
-{
-	long s = in_call(SYS_socket, AF_UNIX, SOCK_DGRAM, 0, 0, 0);
-
-	return s >= 0 && in_call(SYS_sendmsg, s, (long)&e->message, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0) == 1;
-}
-
-/*
- * pidfd_getfd() looks in the table of the process's first thread. If that has exited, or the threads have tables of
- * their own, it fails or finds another file, which is_the_socket() rejects.
- */
-IN_PROCESS static void run_errand(const struct uvd_way_room *e)
-{
-	bool sent = false;
-	long s;
-
-	close_all_but(e->pidfd, e->fd, e->dir);
-	s = in_call(SYS_pidfd_getfd, e->pidfd, e->way, 0, 0, 0);
-	if (s >= 0 && is_the_socket(e, s) && !in_call(SYS_bind, s, (long)&e->name, e->message.msg_namelen, 0, 0)) {
-		sent = send_fd(e);
-		if (e->dir >= 0)
-			in_call(SYS_unlink, (long)e->name.sun_path, 0, 0, 0, 0);
-	}
-	in_call(SYS_exit_group, !sent, 0, 0, 0, 0);
-}
-
-/*
- * Replaces clone(): the sanitizers' clone() has a child that still needs the caller's stack. The sender has no exit
- * signal, because that would wake another thread of ours. Returns the sender's PID or a negative errno.
- */
-IN_PROCESS static long start_process(struct uvd_way_room *e)
-{
-	void **top = (void **)(e->stack + sizeof(e->stack));
-	long ret;
-
-	*--top = run_errand;
-	*--top = e;
-	__asm__ volatile("xor %%r10d, %%r10d\n\t"
-			 "xor %%r8d, %%r8d\n\t"
-			 "syscall\n\t"
-			 "test %%rax, %%rax\n\t"
-			 "jnz 1f\n\t"
-			 "xor %%ebp, %%ebp\n\t"
-			 "pop %%rdi\n\t"
-			 "pop %%rax\n\t"
-			 "call *%%rax\n\t"
-			 "ud2\n"
-			 "1:"
-			 : "=a"(ret)
-			 : "a"(SYS_clone), "D"((long)CLONE_VM), "S"(top), "d"(0L)
-			 : "rcx", "r8", "r10", "r11", "memory", "cc");
-	return ret;
-}
-
-static void fill_room(struct uvd_ways *ways, const struct uvd_borrow *b, long way, ino_t ino, int fd,
-		      struct uvd_way_room *e)
-{
-	e->pidfd = b->pidfd;
-	e->way = way;
-	e->ino = ino;
-	e->fd = fd;
-	e->dir = ways->dir;
-	e->control = (union one_fd){
-		.h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS }
+	*e = (struct uvd_errand){
+		.pidfd = b->pidfd,
+		.way = way,
+		.ino = ino,
+		.fd = fd,
+		.dir = ways->dir,
+		.held = -1,
+		.control.h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS },
+		.byte = { "x", 1 },
 	};
 	memcpy(CMSG_DATA(&e->control.h), &fd, sizeof(int));
-	e->byte = (struct iovec){ "x", 1 };
 	e->message = (struct msghdr){
 		.msg_name = &e->name,
 		.msg_namelen = make_name(ways, &e->name),
@@ -227,68 +93,18 @@ static void fill_room(struct uvd_ways *ways, const struct uvd_borrow *b, long wa
 	};
 }
 
-/* Caller holds ways->lock. Reaps senders that were given up and have ended since. Returns a free place, or -1. */
-static int find_place(struct uvd_ways *ways)
+/* Has fd sent to the thread's socket. Returns 0 or -EPERM. */
+static int way_send(struct uvd_ways *ways, int place, const struct uvd_borrow *b, long way, ino_t ino, int fd)
 {
-	int place = -1;
+	struct uvd_errand mine, *e = place < 0 ? &mine : uvd_sender_errand(ways, place);
+	bool sent;
 
-	for (int i = 0; i < UVD_WAY_CHILDREN; i++) {
-		if (ways->children[i].left &&
-		    waitpid(ways->children[i].pid, NULL, WNOHANG | __WALL) == ways->children[i].pid)
-			ways->children[i].pid = ways->children[i].left = 0;
-		if (!ways->children[i].pid && (place < 0 || !ways->children[place].room))
-			place = i;
-	}
-	if (place >= 0 && !ways->children[place].room)
-		ways->children[place].room = malloc(sizeof(*ways->children[place].room));
-	return place >= 0 && ways->children[place].room ? place : -1;
-}
-
-/* Waits CHILD_MS at most for the sender. Returns 0, or -EPERM if it has not sent the descriptor. */
-static int way_wait_for_sender(struct uvd_ways *ways, int place)
-{
-	const pid_t child = ways->children[place].pid;
-	struct pollfd p = { .fd = syscall(SYS_pidfd_open, child, 0), .events = POLLIN };
-	int status = 0, n;
-	bool ended;
-
-	do {
-		n = poll(&p, 1, p.fd < 0 ? 0 : CHILD_MS);
-	} while (n < 0 && errno == EINTR);
-	if (p.fd >= 0)
-		close(p.fd);
-	/*
-	 * The sender may wait unkillably for a FUSE server of the client's. It keeps its room, and its copies of our
-	 * descriptors.
-	 */
-	if (n <= 0)
-		kill(child, SIGKILL);
-	pthread_mutex_lock(&ways->lock);
-	ended = n > 0 && waitpid(child, &status, __WALL) == child;
-	ways->children[place].left = !ended;
-	if (ended)
-		ways->children[place].pid = 0;
-	pthread_mutex_unlock(&ways->lock);
-	return ended && WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EPERM;
-}
-
-static int send_in_child(struct uvd_ways *ways, const struct uvd_borrow *b, long way, ino_t ino, int fd)
-{
-	struct uvd_way_room *room;
-	pid_t child = -1;
-	int place;
-
-	pthread_mutex_lock(&ways->lock);
-	place = find_place(ways);
-	if (place >= 0) {
-		room = ways->children[place].room;
-		fill_room(ways, b, way, ino, fd, room);
-		child = start_process(room);
-		if (child > 0)
-			ways->children[place].pid = child;
-	}
-	pthread_mutex_unlock(&ways->lock);
-	return child < 0 ? -EPERM : way_wait_for_sender(ways, place);
+	fill_errand(ways, b, way, ino, fd, e);
+	if (place >= 0)
+		return uvd_sender_run(ways, place);
+	sent = uvd_errand_carry_out(e);
+	ways->held = e->held;
+	return sent ? 0 : -EPERM;
 }
 
 /* ---- the client's side ------------------------------------------------------------------------------------------- */
@@ -402,12 +218,11 @@ static int take_place(struct uvd_borrow *b, long way, int got, ino_t ino)
 	return way;
 }
 
-int uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd)
+long uvd_way_pass(struct uvd_ways *ways, int place, struct uvd_borrow *b, int fd)
 {
 	struct stat st;
-	long way;
+	long way, ret;
 	ino_t ino;
-	int ret;
 
 	if (fstat(fd, &st))
 		return -errno;
@@ -415,7 +230,7 @@ int uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd)
 	if (way < 0)
 		return way;
 	ino = socket_ino(b, way);
-	ret = ino ? send_in_child(ways, b, way, ino, fd) : -EPERM;
+	ret = ino ? way_send(ways, place, b, way, ino, fd) : -EPERM;
 	if (!ret)
 		ret = way_receive(b, way);
 	if (ret >= 0)

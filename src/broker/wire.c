@@ -14,7 +14,7 @@ static const struct {
 	unsigned int max_index;
 	bool device; /* a device follows the request */
 } ops[UVD_WIRE_OPS] = {
-	[UVD_WIRE_CONNECT] = { UVD_WIRE_CONTROL, INDEX, 1, 0, UVD_WIRE_KINDS - 1 },
+	[UVD_WIRE_CONNECT] = { UVD_WIRE_CONTROL, INDEX | VALUE, 1, 0, UVD_WIRE_KINDS - 1 },
 	[UVD_WIRE_NODE] = { UVD_WIRE_CONTROL, INDEX, 0, 1, UINT32_MAX },
 	[UVD_WIRE_PUBLISH] = { UVD_WIRE_CONTROL, INDEX, 0, 0, UINT32_MAX },
 	[UVD_WIRE_WITHDRAW] = { UVD_WIRE_CONTROL, INDEX, 0, 0, UINT32_MAX },

@@ -19,7 +19,7 @@
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum {
-	UVD_WIRE_VERSION = 11,
+	UVD_WIRE_VERSION = 12,
 	UVD_WIRE_FDS = 4,
 	UVD_WIRE_NAME = 64,
 	UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
@@ -44,7 +44,7 @@ enum uvd_wire_kind {
 enum uvd_wire_op {
 	UVD_WIRE_NONE,
 	/* CONTROL. index: a device that is configured or was added, unless stated otherwise. */
-	/* index: the kind; fd: the end of a new socket that the child serves */
+	/* index: the kind, value: of a loan the thread; fd: the end of a new socket that the child serves */
 	UVD_WIRE_CONNECT,
 	UVD_WIRE_NODE, /* index -> values: number, st_rdev; fd: the channel */
 	UVD_WIRE_PUBLISH, /* index */
@@ -81,7 +81,7 @@ enum uvd_wire_op {
 	 */
 	UVD_WIRE_SOCKETS,
 	/* LOAN, in this order. */
-	UVD_WIRE_SEIZE, /* tid; index: the nice value that the loan's process takes */
+	UVD_WIRE_SEIZE, /* tid: that of CONNECT; index: the nice value that the loan's process takes */
 	/*
 	 * fd: to pass to the thread; index: 1: do not pass it -> values: its number there or a negative errno, is the
 	 * thread dead?; fds: mem, maps

@@ -3,6 +3,7 @@
 #include "broker/broker.h"
 #include "client/client.h"
 #include "grant/grant.h"
+#include "grant/left.h"
 #include "grant/loan.h"
 #include <errno.h>
 #include <pthread.h>
@@ -35,6 +36,7 @@ enum {
 	WAIT_NS = 5000000,
 	MAX_LOANS = UVD_WHOLE_LOANS, /* of all users together: each is a thread */
 	STACK = 256 << 10,
+	LEFT_TICKS = 10, /* how often the watchdog looks at what loans have left */
 };
 
 struct uvd_grants {
@@ -45,8 +47,9 @@ struct uvd_grants {
 	pthread_mutex_t lock; /* protects what follows, and the jobs on the list */
 	pthread_cond_t changed;
 	bool draining, watching, stop;
-	struct list_head turns; /* registrations that wait, the first one first */
+	struct list_head turns; /* grants that wait, the first one first */
 	struct list_head jobs; /* for the watchdog; each until the client's thread is released */
+	struct list_head left; /* uvd_grant_left, for the watchdog */
 	unsigned int under_way; /* jobs whose clients wait */
 	unsigned int num_jobs; /* jobs that are not done; if the client was killed, until it is dead */
 	atomic_ulong granted, fell_back, gone, late, killed;
@@ -163,6 +166,18 @@ bool uvd_grants_is_killed(struct uvd_grants *g, struct uvd_caller *c)
 	return uvd_loan_dying(g->link, c->tid) || !uvd_caller_waits(c);
 }
 
+/* The loan is over. Its account stays charged until its sender is gone. */
+static void grant_leave(struct uvd_grants *g, struct uvd_grant_left *left, struct uvd_account *account,
+			struct uvd_loan_place place)
+{
+	if (uvd_left_begin(left, account, place, &g->ways))
+		return;
+	pthread_mutex_lock(&g->lock);
+	list_add(&left->of_grants, &g->left);
+	pthread_cond_broadcast(&g->changed);
+	pthread_mutex_unlock(&g->lock);
+}
+
 static void *grant_thread(void *arg)
 {
 	struct uvd_grant_job *job = arg;
@@ -174,7 +189,7 @@ static void *grant_thread(void *arg)
 
 	if (nice)
 		uvd_thread_set_nice(nice);
-	err = uvd_loan_seize(&l, g->link, job->call->caller.tid, nice);
+	err = uvd_loan_seize(&l, g->link, &job->place, job->call->caller.tid, nice);
 	if (err)
 		err = -EPERM;
 	pthread_mutex_lock(&g->lock);
@@ -210,8 +225,8 @@ static void *grant_thread(void *arg)
 	list_del_init(&job->of_grants);
 	pthread_mutex_unlock(&g->lock);
 	uvd_loan_close(&l);
-	uvd_account_uncharge(job->account, UVD_RES_LOANS, 1);
 	uvd_account_spend(job->account, uvd_thread_cpu_ns() + l.cpu_ns);
+	grant_leave(g, job->left, job->account, job->place);
 	job->done(job);
 	/* Only now: after a drain, the caller may free what the job used. */
 	pthread_mutex_lock(&g->lock);
@@ -287,10 +302,11 @@ static void *grant_watchdog(void *arg)
 	struct uvd_grants *g = arg;
 	struct uvd_grant_job *job;
 	struct timespec tick = { .tv_nsec = TICK_MS * 1000000l };
+	unsigned int ticks = 0;
 
 	pthread_mutex_lock(&g->lock);
 	while (!g->stop) {
-		if (list_empty(&g->jobs)) {
+		if (list_empty(&g->jobs) && list_empty(&g->left)) {
 			pthread_cond_wait(&g->changed, &g->lock);
 			continue;
 		}
@@ -302,6 +318,8 @@ static void *grant_watchdog(void *arg)
 		while ((job = find_waiting(g)))
 			end_instead(g, job);
 		end_long_loans(g);
+		if (!(++ticks % LEFT_TICKS) && uvd_left_look(&g->left, &g->ways))
+			pthread_cond_broadcast(&g->changed);
 	}
 	pthread_mutex_unlock(&g->lock);
 	return NULL;
@@ -331,6 +349,7 @@ struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uv
 	g->enabled = enabled;
 	INIT_LIST_HEAD(&g->jobs);
 	INIT_LIST_HEAD(&g->turns);
+	INIT_LIST_HEAD(&g->left);
 	if (!link) {
 		tell_nobody_of_stops();
 		uvd_ways_init(&g->ways);
@@ -350,6 +369,7 @@ void uvd_grants_free(struct uvd_grants *g)
 	pthread_mutex_unlock(&g->lock);
 	if (g->watching)
 		pthread_join(g->watchdog, NULL);
+	uvd_left_drop(&g->left);
 	if (!g->link)
 		uvd_ways_fini(&g->ways);
 	pthread_cond_destroy(&g->changed);
@@ -358,15 +378,13 @@ void uvd_grants_free(struct uvd_grants *g)
 }
 
 /*
- * Has another registration of the user waited for longer? Without this order a program that registers all the time would
- * take each loan that gets free. Caller holds g->lock.
+ * Has another grant of the user waited for longer? Without this order a program that registers all the time would take each
+ * loan that gets free. Caller holds g->lock.
  */
 static bool turn_is_anothers(const struct uvd_grants *g, const struct uvd_grant_job *job)
 {
 	const struct uvd_grant_turn *t;
 
-	if (!job->turn)
-		return false;
 	list_for_each_entry(t, &g->turns, of_turns)
 		if (uvd_account_is_same(t->account, job->account))
 			return t != job->turn;
@@ -376,7 +394,7 @@ static bool turn_is_anothers(const struct uvd_grants *g, const struct uvd_grant_
 /* Caller holds g->lock. */
 static void turn_begin(struct uvd_grants *g, const struct uvd_grant_job *job)
 {
-	if (!job->turn || job->turn->account || !job->account)
+	if (job->turn->account || !job->account)
 		return;
 	job->turn->account = uvd_account_ref(job->account);
 	list_add_tail(&job->turn->of_turns, &g->turns);
@@ -385,7 +403,7 @@ static void turn_begin(struct uvd_grants *g, const struct uvd_grant_job *job)
 /* Caller holds g->lock. */
 static void turn_end(struct uvd_grant_turn *turn)
 {
-	if (!turn || !turn->account)
+	if (!turn->account)
 		return;
 	list_del_init(&turn->of_turns);
 	uvd_account_put(turn->account);
@@ -408,33 +426,58 @@ void uvd_grants_wait(struct uvd_grants *g)
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* Charges the job's account if it is the job's turn. Caller does not hold g->lock: a charge that is refused is logged. */
-static bool grant_charge(struct uvd_grants *g, struct uvd_grant_job *job)
+/*
+ * Charges the job's account if it is the job's turn. Caller does not hold g->lock: a charge that is refused is logged.
+ * Returns 0; -EAGAIN: not now; -EPERM: never.
+ */
+static int grant_charge(struct uvd_grants *g, struct uvd_grant_job *job)
 {
 	bool is_anothers;
 
 	pthread_mutex_lock(&g->lock);
 	is_anothers = turn_is_anothers(g, job);
 	pthread_mutex_unlock(&g->lock);
-	if (!is_anothers && !uvd_account_charge(job->account, UVD_RES_LOANS, 1))
-		return true;
-	pthread_mutex_lock(&g->lock);
-	turn_begin(g, job);
-	pthread_mutex_unlock(&g->lock);
-	return false;
+	if (is_anothers)
+		return -EAGAIN;
+	if (!uvd_account_charge(job->account, UVD_RES_LOANS, 1))
+		return 0;
+	return uvd_account_may_hold(job->account, UVD_RES_LOANS, 1) ? -EAGAIN : -EPERM;
 }
 
-bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
+/* Takes what the job needs besides its thread: one whose transport passes the descriptor needs no sender. */
+static int grant_take_place(struct uvd_grants *g, struct uvd_grant_job *job)
 {
-	bool ok = false;
+	int err;
 
-	if (!g->enabled || job->call->caller.tid <= 0 || !grant_charge(g, job))
-		return false;
-	pthread_mutex_lock(&g->lock);
-	if (g->draining || g->num_jobs >= MAX_LOANS)
-		goto out;
+	job->place = (struct uvd_loan_place){ -1, -1 };
+	job->left = malloc(sizeof(*job->left));
+	if (!job->left)
+		return -ENOMEM;
+	err = job->pass ? 0 : uvd_loan_place_take(&job->place, g->link, &g->ways, job->call->caller.tid, job->account);
+	if (err)
+		free(job->left);
+	return err;
+}
+
+/* The job's thread has not started. */
+static void grant_put_place(struct uvd_grants *g, struct uvd_grant_job *job)
+{
+	uvd_loan_place_drop(&job->place);
+	uvd_loan_place_put(&job->place, &g->ways);
+	free(job->left);
+}
+
+/* Caller holds g->lock. */
+static int grant_start_thread(struct uvd_grants *g, struct uvd_grant_job *job)
+{
+	int err;
+
+	if (g->draining)
+		return -EPERM;
+	if (g->num_jobs >= MAX_LOANS)
+		return -EAGAIN;
 	if (!g->watching && uvd_thread_start(&g->watchdog, STACK, grant_watchdog, g))
-		goto out;
+		return -EAGAIN;
 	g->watching = true;
 	turn_end(job->turn);
 	job->grants = g;
@@ -447,21 +490,48 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	g->under_way++;
 	g->num_jobs++;
 	/* Under the lock: the watchdog must not see the job, nor the job end, before the thread is known to exist. */
-	ok = !uvd_thread_start(NULL, STACK, grant_thread, job);
-	if (ok) {
+	err = uvd_thread_start(NULL, STACK, grant_thread, job);
+	if (!err) {
 		pthread_cond_broadcast(&g->changed);
-	} else {
-		list_del_init(&job->of_grants);
-		g->under_way--;
-		g->num_jobs--;
+		return 0;
 	}
-out:
-	if (!ok)
-		turn_begin(g, job);
+	list_del_init(&job->of_grants);
+	g->under_way--;
+	g->num_jobs--;
+	return -EAGAIN;
+}
+
+/* Takes all that the job needs, and starts its thread. */
+static int grant_begin(struct uvd_grants *g, struct uvd_grant_job *job)
+{
+	int err = grant_charge(g, job);
+
+	if (err)
+		return err;
+	err = grant_take_place(g, job);
+	if (err)
+		goto uncharge;
+	pthread_mutex_lock(&g->lock);
+	err = grant_start_thread(g, job);
 	pthread_mutex_unlock(&g->lock);
-	if (!ok)
-		uvd_account_uncharge(job->account, UVD_RES_LOANS, 1);
-	return ok;
+	if (!err)
+		return 0;
+	grant_put_place(g, job);
+uncharge:
+	uvd_account_uncharge(job->account, UVD_RES_LOANS, 1);
+	return err;
+}
+
+int uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
+{
+	int err = g->enabled && job->call->caller.tid > 0 ? grant_begin(g, job) : -EPERM;
+
+	if (err == -EAGAIN) {
+		pthread_mutex_lock(&g->lock);
+		turn_begin(g, job);
+		pthread_mutex_unlock(&g->lock);
+	}
+	return err;
 }
 
 bool uvd_grants_can_wait(struct uvd_grants *g)
@@ -481,6 +551,8 @@ bool uvd_grants_drain(struct uvd_grants *g, unsigned int milliseconds)
 
 	pthread_mutex_lock(&g->lock);
 	g->draining = true;
+	if (!g->link)
+		uvd_ways_end(&g->ways);
 	while (g->num_jobs && uvd_cond_wait_until(&g->changed, &g->lock, end))
 		;
 	none = !g->num_jobs;

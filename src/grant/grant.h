@@ -21,19 +21,28 @@ struct uvd_link;
 struct uvd_loan;
 struct uvd_log;
 
-/* A registration waits no longer for its turn: as long as a loan of little memory may last. */
+/* A grant waits no longer for its turn: as long as a loan of little memory may last. */
 #define UVD_GRANT_TURN_NS UINT64_C(10000000000)
 
-/* The place of a registration among those of its user that wait for a loan. All zero: it does not wait. */
+/* The place of a grant among those of its user that wait for a loan. All zero: it does not wait. */
 struct uvd_grant_turn {
 	struct list_head of_turns;
 	struct uvd_account *account; /* a reference */
 };
 
+/*
+ * What a loan occupies until its sender has been reaped (broker/way.h), which may be long after its end. -1: nothing of that
+ * kind.
+ */
+struct uvd_loan_place {
+	int number; /* of the place, where this process borrows */
+	int sock; /* to the broker's process for this loan, where the broker does */
+};
+
 /* One grant. grant.c owns it from uvd_grants_start() until done() is called. */
 struct uvd_grant_job {
 	struct uvd_call *call; /* grant.uobj is set */
-	struct uvd_account *account; /* charged UVD_RES_LOANS until the job is done; NULL: nobody is */
+	struct uvd_account *account; /* charged UVD_RES_LOANS until the place is free; NULL: nobody is */
 	/*
 	 * Answers the system call that the client waits in. Called once per job. Returns nonzero if the client did not
 	 * wait any more: then it must be left alone.
@@ -45,8 +54,7 @@ struct uvd_grant_job {
 	 * number. NULL: the thread receives the descriptor.
 	 */
 	int (*pass)(struct uvd_grant_job *job, int fd);
-	struct uvd_grant_turn
-		*turn; /* of a registration that would wait; NULL: the job does not wait. Used by the start only. */
+	struct uvd_grant_turn *turn; /* Used by the start only. */
 	unsigned int filters; /* seccomp filters of the transport's clients, which allow ioctl() and close(); 0: none */
 	/*
 	 * The call has ended. Called once per job, before done() and before the client runs on (unless it already
@@ -58,17 +66,19 @@ struct uvd_grant_job {
 	struct uvd_grants *grants;
 	struct list_head of_grants;
 	unsigned int ticks, max_ticks; /* of the loan */
+	struct uvd_loan_place place;
+	struct uvd_grant_left *left; /* memory for what outlives the job */
 	struct uvd_loan *loan; /* while the client's thread is borrowed, for the watchdog; else NULL */
 	bool answered;
 	bool over; /* the watchdog has ended it */
 };
 
 /*
- * Starts the grant on a thread of its own. Returns false if it is refused: then the job stays the caller's, which ends
- * the call with uvd_call_granted(call, -EPERM). A refused job with a turn waits from then on: later ones of the same user
- * are refused until it has started, or uvd_grants_turn_end().
+ * Starts the grant on a thread of its own. Returns 0. Or a negative errno if it is refused: then the job stays the caller's, which
+ * ends the call with uvd_call_granted(). -EAGAIN: not now. The job waits for its turn from then on: later ones of the same user
+ * are refused until it has started, or uvd_grants_turn_end(). Another errno: it cannot start later either.
  */
-bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job);
+int uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job);
 /* Waits until a grant has ended, 5 ms at most: then try again. */
 void uvd_grants_wait(struct uvd_grants *g);
 void uvd_grants_turn_end(struct uvd_grants *g, struct uvd_grant_turn *turn);
@@ -91,9 +101,12 @@ struct uvd_grant_counters {
  * Returns NULL if there is no memory.
  */
 struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uvd_log *log);
-/* All grants must be done. */
+/* All grants must be done. What loans have left behind is uncharged, and not waited for. */
 void uvd_grants_free(struct uvd_grants *g);
-/* Refuses new grants and waits for those in progress, `milliseconds` at most. Returns false if some are not done. */
+/*
+ * Refuses new grants and waits for those in progress, `milliseconds` at most, but for no sender. Returns false if some are not
+ * done.
+ */
 bool uvd_grants_drain(struct uvd_grants *g, unsigned int milliseconds);
 void uvd_grants_count(struct uvd_grants *g, struct uvd_grant_counters *counters);
 

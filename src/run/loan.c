@@ -146,7 +146,7 @@ static void loan_wait_for_turn(void *arg, struct uvd_worker *worker)
 	worker->held_up(worker);
 	while (uvd_now_ns() < end && uvd_grants_can_wait(grants) && loan_waits(&l->call.caller)) {
 		uvd_grants_wait(grants);
-		if (uvd_grants_start(grants, &l->job))
+		if (!uvd_grants_start(grants, &l->job))
 			return;
 	}
 	uvd_grants_turn_end(grants, &l->turn);
@@ -187,7 +187,7 @@ long uvd_run_lend(struct uvd_run_tree *tree, struct uvd_run_file *f)
 	atomic_store(lent, l->id);
 	/* Before the start: after it the job belongs to the loan. */
 	tree->call = fresh;
-	if (!uvd_grants_start(tree->engine->grants, &l->job))
+	if (uvd_grants_start(tree->engine->grants, &l->job))
 		fresh->work = (struct uvd_work){ .run = loan_wait_for_turn, .arg = l };
 	return UVD_RUN_ANSWERED;
 }

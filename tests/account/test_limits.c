@@ -104,8 +104,8 @@ END_TEST
 START_TEST(test_what_no_account_counts_has_shares_of_a_quarter_too)
 {
 	/* The constants of the code that has the limits. The broker cannot use the table; 0: it does. */
-	static const uint64_t wholes[] = { 0, UVD_CHILDREN_OF_KIND, UVD_CHILDREN_OF_KIND, UVD_WAY_CHILDREN,
-					   0, UVD_MAX_OBSERVERS,    UVD_MAX_COUNTERS,	  0 };
+	static const uint64_t wholes[] = { 0, UVD_QUESTIONS_MAX, UVD_LOANS_MAX,	   UVD_WAY_CHILDREN,
+					   0, UVD_MAX_OBSERVERS, UVD_MAX_COUNTERS, 0 };
 	unsigned int n = 0;
 
 	for (const struct uvd_fixed_share *s = uvd_fixed_shares; s->what; s++, n++) {

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Attacks on a thread that the daemon has borrowed, by the client's other threads."""
+import contextlib
 import os
 import re
+import subprocess
 
 import pytest
 
-from conftest import attack, cuse
+from conftest import Attack, USER, attack, cuse
+
+SHARE = 8  # UVD_WAY_SHARE
+TASKS = 60
 
 
 @pytest.mark.parametrize("how", ["jump", "i386"])
@@ -45,3 +50,49 @@ def test_file_behind_the_socket_of_a_grant_leads_nowhere(start):
     assert files, f"it was never tried: {said}"
     assert not ways and not room, said
     d.wait_idle()
+
+
+@contextlib.contextmanager
+def late_duplicates(tmp_path, pid):
+    """Delays by a second each duplication of a client's socket by this process and its new children."""
+    strace = subprocess.Popen(["strace", "-f", "-o", tmp_path / "strace.log", "-e", "inject=pidfd_getfd:delay_enter=1000000",
+                               "-p", str(pid)], stderr=subprocess.PIPE, text=True)
+    assert "attached" in strace.stderr.readline()
+    yield
+    # SIGTERM would make it wait for what it traces.
+    strace.kill()
+    strace.communicate()
+
+
+@pytest.fixture
+def few_tasks(tmp_path):
+    """A cgroup that has room for few tasks, as a service's TasksMax= makes it."""
+    mount = tmp_path / "cgroup"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "cgroup2", "none", mount], check=True)
+    (mount / "cgroup.subtree_control").write_text("+pids")
+    group = mount / "uverbsd"
+    group.mkdir()
+    (group / "pids.max").write_text(str(TASKS))
+    yield group
+    subprocess.run(["umount", "--lazy", mount], check=True)
+
+
+@pytest.mark.parametrize("separate", ["no", "yes"])
+def test_user_has_few_senders_that_wait_for_its_files_and_pays_for_them_until_they_end(start, tmp_path, few_tasks, separate):
+    into = f'echo $$ >{few_tasks}/cgroup.procs && exec "$@"'
+    d = start("--separate", separate, program=("sh", "-c", into, "sh", cuse.BUILD / "src" / "uverbsd"))
+    held = Attack("places", says="ready")
+    with late_duplicates(tmp_path, d.process.pid):
+        held.tell()
+        held.hear("stuck")
+    cuse.wait_for("the charge", lambda: d.held()[USER]["loans"] == SHARE and not d.status()["grants"]["under_way"])
+    cuse.run_client("channels", "2")
+    # Another program of the same user waits for its turn, and then has no event file.
+    held.tell()
+    held.hear("async file -2")
+    assert d.held()[USER]["loans"] == SHARE
+    assert held.end() == f"{SHARE} stuck\n"
+    assert (few_tasks / "pids.events").read_text() == "max 0\n"
+    d.wait_idle()
+    cuse.run_client("channels", "1", user=USER)

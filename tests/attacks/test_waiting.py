@@ -6,12 +6,14 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
 from conftest import Attack, PLACE, USER, attack, cuse
 
 READ, PREAD, PROCESS_VM_READV, KCMP = "0", "17", "310", "312"
+SOON = 10  # seconds: counts as at once in an emulated machine
 BUSY = ["loop-transfer", "loop-pd"]
 
 
@@ -110,7 +112,11 @@ def test_file_that_waits_for_its_close_holds_nobody_else_up(start, tmp_path):
     held.hear("stuck")
     others_work(d)
     cuse.wait_for("the end of the loan", lambda: not d.status()["grants"]["under_way"])
+    assert d.held()[USER]["loans"] == 1
+    # The end of the daemon does not wait for the process either.
+    began = time.monotonic()
     assert d.stop() == 0
+    assert time.monotonic() - began < SOON
     held.end()
 
 

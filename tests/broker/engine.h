@@ -57,20 +57,26 @@ static inline int stopped_terminal(dev_t *rdev)
 	return slave;
 }
 
-static inline pid_t serve_loan(int *sock)
+static uid_t charged __attribute__((unused)); /* instead of the thread's user; 0: that user */
+
+static inline pid_t serve_loan(pid_t tid, int *sock)
 {
+	struct uvd_borrower borrower = { .tid = tid };
 	struct uvd_ways ways;
 	int pair[2];
 	pid_t pid;
 
 	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	(void)uvd_owners_of(tid, &borrower.owners);
+	if (charged)
+		borrower.owners.uid[0] = charged;
 	pid = fork();
 	if (!pid) {
 		close(pair[0]);
 		uvd_ways_init(&ways);
 		if (ways.dir >= 0)
 			fchmod(ways.dir, 01777);
-		uvd_loan_serve(pair[1], &nodes, &ways, &registers);
+		uvd_loan_serve(pair[1], &borrower, &nodes, &ways, &registers);
 		_exit(0);
 	}
 	close(pair[1]);
@@ -179,7 +185,7 @@ static inline void check_gets_nothing(pid_t tid, int err)
 static inline void check_loan_is_refused(pid_t tid, int err)
 {
 	int sock;
-	pid_t pid = serve_loan(&sock);
+	pid_t pid = serve_loan(tid, &sock);
 
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tid }, -1), err);
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_TAKE }, other), -EPIPE);

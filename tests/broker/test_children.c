@@ -33,7 +33,7 @@ static struct uvd_log *quiet;
 
 static struct uvd_child *loan(int i)
 {
-	return &children.list[UVD_CHILDREN_OF_KIND + i];
+	return &children.list[i];
 }
 
 /* The loan has begun so many ms ago. */
@@ -96,7 +96,7 @@ START_TEST(test_loan_has_ten_seconds_and_more_only_while_it_registers_much)
 		{ 12000, 100, false },
 		{ 150000, MEMORY_MIB, true },
 		{ 210000, MEMORY_MIB, false },
-		{ 290000, UINT32_MAX, false },
+		{ 290000, UVD_LOAN_MIB, false },
 	};
 
 	begin_loan(0, loans[_i].ms, loans[_i].mib);
@@ -107,8 +107,8 @@ END_TEST
 START_TEST(test_no_loan_lasts_longer_than_five_minutes)
 {
 	children.most_mib = UINT32_MAX;
-	begin_loan(0, 290000, UINT32_MAX);
-	begin_loan(1, 300000, UINT32_MAX);
+	begin_loan(0, 290000, UVD_LOAN_MIB);
+	begin_loan(1, 300000, UVD_LOAN_MIB);
 	ck_assert(goes_on(0));
 	ck_assert(!goes_on(1));
 }
@@ -137,6 +137,60 @@ START_TEST(test_killed_loan_is_killed_once)
 }
 END_TEST
 
+/* ---- a user's share ---------------------------------------------------------------------------------------------- */
+
+/* Starts a child for a loan of this test's own thread, which is root's or a user's. */
+static int start_loan(void)
+{
+	struct uvd_ways ways = { .dir = -1, .held = -1 };
+	int pair[2], ret;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	ret = uvd_children_start(&children, UVD_WIRE_LOAN, pair[1], getpid(), &nodes, &ways);
+	close(pair[1]);
+	return ret;
+}
+
+/* A child that has passed its descriptor holds no file of the client's: then a registration may take its time. */
+START_TEST(test_few_loans_of_a_user_may_be_senders_and_a_quarter_of_all_may_register)
+{
+	unsigned int n = 0;
+
+	ck_assert(geteuid() || !setresuid(1000, 1000, 1000));
+	while (!start_loan())
+		n++;
+	ck_assert_uint_eq(n, UVD_WAY_SHARE);
+	for (unsigned int i = 0; i < UVD_LOANS_OF_USER; i++) {
+		*loan(i)->registers |= UVD_LOAN_PASSED;
+		if (start_loan() == 0)
+			n++;
+	}
+	ck_assert_uint_eq(n, UVD_LOANS_OF_USER);
+	ck_assert_int_eq(start_loan(), -EAGAIN);
+	for (unsigned int i = 0; i < n; i++) {
+		kill(loan(i)->pid, SIGKILL);
+		waitpid(loan(i)->pid, NULL, 0);
+		loan(i)->pid = 0;
+	}
+}
+END_TEST
+
+/* A loan that is over waits for its exit, and so for a file of the client's: it keeps its place, and is no loan that does not end. */
+START_TEST(test_engine_process_waits_for_no_child_that_is_killed_but_for_the_end_of_one_that_is_over)
+{
+	int pair[2];
+	char c;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	begin_loan(0, 11000, _i ? UVD_LOAN_OVER : 0);
+	loan(0)->sock = pair[1];
+	ck_assert(!goes_on(0));
+	ck_assert_int_eq(recv(pair[0], &c, 1, MSG_DONTWAIT), _i ? -1 : 0);
+	ck_assert_int_ne(loan(0)->pid, 0);
+	close(pair[0]);
+}
+END_TEST
+
 /* ---- what a child says ------------------------------------------------------------------------------------------- */
 
 enum { NUMBER = 7, HANDLE = 9, LENGTH_MIB = 300, PAST_MS = 50 };
@@ -150,7 +204,7 @@ int __wrap_uvd_waits(pid_t tid, const struct uvd_nodes *of, enum uvd_wait_for wh
 bool __wrap_uvd_role_take(enum uvd_role role);
 int __wrap_uvd_borrow_seize(struct uvd_borrow *b, pid_t tid);
 int __wrap_uvd_borrow_stop(struct uvd_borrow *b);
-long __wrap_uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd);
+long __wrap_uvd_way_pass(struct uvd_ways *ways, int place, struct uvd_borrow *b, int fd);
 int64_t __wrap_uvd_borrow_register_by(struct uvd_borrow *b, long number, const struct uvd_reg_order *order,
 				      bool *executed);
 int __wrap_uvd_borrow_release(struct uvd_borrow *b, const long *result);
@@ -185,8 +239,9 @@ int __wrap_uvd_borrow_stop(struct uvd_borrow *b)
 	return 0;
 }
 
-long __wrap_uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd)
+long __wrap_uvd_way_pass(struct uvd_ways *ways, int place, struct uvd_borrow *b, int fd)
 {
+	ck_assert_int_eq(place, UVD_WAY_OWN);
 	seen.when_passed = registers[0];
 	return NUMBER;
 }
@@ -195,7 +250,8 @@ int64_t __wrap_uvd_borrow_register_by(struct uvd_borrow *b, long number, const s
 				      bool *executed)
 {
 	ck_assert_int_eq(number, NUMBER);
-	seen.when_registering = registers[0];
+	ck_assert(registers[0] & UVD_LOAN_PASSED);
+	seen.when_registering = registers[0] & UVD_LOAN_MIB;
 	usleep(PAST_MS * 1000);
 	*executed = true;
 	return HANDLE;
@@ -203,15 +259,17 @@ int64_t __wrap_uvd_borrow_register_by(struct uvd_borrow *b, long number, const s
 
 int __wrap_uvd_borrow_release(struct uvd_borrow *b, const long *result)
 {
-	seen.afterwards = registers[0];
+	seen.afterwards = registers[0] & UVD_LOAN_MIB;
 	return 0;
 }
 
 static void *serve_loan(void *arg)
 {
+	struct uvd_borrower borrower = { .tid = getpid() };
 	struct uvd_ways ways = {};
 
-	uvd_loan_serve(*(int *)arg, &nodes, &ways, &registers[0]);
+	ck_assert_int_eq(uvd_owners_of(borrower.tid, &borrower.owners), 0);
+	uvd_loan_serve(*(int *)arg, &borrower, &nodes, &ways, &registers[0]);
 	return NULL;
 }
 
@@ -239,7 +297,7 @@ START_TEST(test_child_says_how_much_the_thread_registers_at_this_moment)
 	nodes.adapters[0] = st.st_rdev;
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	ck_assert_int_eq(pthread_create(&thread, NULL, serve_loan, &pair[1]), 0);
-	loan_step(pair[0], (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = INT32_MAX }, -1);
+	loan_step(pair[0], (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = getpid() }, -1);
 	ck_assert_int_eq(loan_step(pair[0], registers, null), HANDLE);
 	loan_step(pair[0], (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE }, -1);
 	pthread_join(thread, NULL);
@@ -272,7 +330,7 @@ static int taken_over(enum uvd_wire_kind kind, const volatile void *at)
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	taken_over_writes = (void *)at;
-	ck_assert_int_eq(uvd_children_start(&children, kind, pair[1], view, &ways), 0);
+	ck_assert_int_eq(uvd_children_start(&children, kind, pair[1], getpid(), view, &ways), 0);
 	taken_over_writes = NULL;
 	close(pair[1]);
 	ck_assert(!uvd_wire_ask(pair[0], &r, &in) && !uvd_wire_answered(pair[0], r.op, &a, &out));
@@ -288,7 +346,7 @@ static _Atomic uint32_t *lasting_loan(void)
 	int pair[2];
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	ck_assert_int_eq(uvd_children_start(&children, UVD_WIRE_LOAN, pair[1], view, &ways), 0);
+	ck_assert_int_eq(uvd_children_start(&children, UVD_WIRE_LOAN, pair[1], getpid(), view, &ways), 0);
 	return loan(0)->registers;
 }
 
@@ -328,6 +386,9 @@ int main(void)
 	tcase_add_test(t, test_no_loan_lasts_longer_than_five_minutes);
 	tcase_add_test(t, test_loans_have_together_the_time_to_register_the_machines_memory);
 	tcase_add_test(t, test_killed_loan_is_killed_once);
+	tcase_add_test(t, test_few_loans_of_a_user_may_be_senders_and_a_quarter_of_all_may_register);
+	tcase_add_loop_test(
+		t, test_engine_process_waits_for_no_child_that_is_killed_but_for_the_end_of_one_that_is_over, 0, 2);
 	tcase_add_test(t, test_child_says_how_much_the_thread_registers_at_this_moment);
 	tcase_add_test(t, test_child_cannot_write_the_table);
 	tcase_add_test(t, test_child_cannot_write_what_another_loan_registers);

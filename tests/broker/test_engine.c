@@ -232,7 +232,7 @@ END_TEST
 START_TEST(test_loan_passes_a_descriptor)
 {
 	int sock, pair[2], way;
-	pid_t client = start(user, node), pid = serve_loan(&sock);
+	pid_t client = start(user, node), pid = serve_loan(client, &sock);
 	char link[64], path[64];
 	int status;
 
@@ -273,7 +273,7 @@ START_TEST(test_loan_registers_on_the_descriptor_and_leaves_none)
 	const struct uvd_wire_request r = { .op = UVD_WIRE_REGISTER, .reg = { .start = 4096, .length = 4096 } };
 	unsigned int before;
 	int sock, status;
-	pid_t client = start(user, node), pid = serve_loan(&sock);
+	pid_t client = start(user, node), pid = serve_loan(client, &sock);
 
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
 	before = fds_of_client(client);
@@ -302,7 +302,7 @@ START_TEST(test_client_gets_no_device_but_the_adapter)
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		tcflow(node, TCOOFF);
 		client = start(user, node);
-		pid = serve_loan(&sock);
+		pid = serve_loan(client, &sock);
 		ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
 		before = fds_of_client(client);
 		tcflow(node, TCOON);
@@ -323,7 +323,7 @@ END_TEST
 START_TEST(test_registration_of_a_client_without_descriptors_is_not_executed)
 {
 	int sock;
-	pid_t client = start(user_without_descriptors, node), pid = serve_loan(&sock);
+	pid_t client = start(user_without_descriptors, node), pid = serve_loan(client, &sock);
 
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
 	tcflow(node, TCOON);
@@ -340,7 +340,7 @@ END_TEST
 START_TEST(test_loan_ends_with_the_engine)
 {
 	int sock, pair[2];
-	pid_t client = start(user, node), pid = serve_loan(&sock);
+	pid_t client = start(user, node), pid = serve_loan(client, &sock);
 	int status;
 
 	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
@@ -354,16 +354,35 @@ START_TEST(test_loan_ends_with_the_engine)
 }
 END_TEST
 
+START_TEST(test_loan_is_of_the_thread_whose_users_were_charged)
+{
+	pid_t client = start(user, node), second = start(user, node), pid;
+	int sock;
+
+	pid = serve_loan(client, &sock);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = second }, -1), -ESRCH);
+	close(sock);
+	waitpid(pid, NULL, 0);
+	charged = USER + 1;
+	pid = serve_loan(client, &sock);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), -ESRCH);
+	close(sock);
+	waitpid(pid, NULL, 0);
+	end(client);
+	end(second);
+}
+END_TEST
+
 START_TEST(test_loan_has_an_order)
 {
 	pid_t client = start(user, node), pid;
 	int sock;
 
-	pid = serve_loan(&sock);
+	pid = serve_loan(client, &sock);
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_TAKE }, other), -EPIPE);
 	close(sock);
 	waitpid(pid, NULL, 0);
-	pid = serve_loan(&sock);
+	pid = serve_loan(client, &sock);
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE, .flag = 1 }, -1), -EPIPE);
 	close(sock);
@@ -399,6 +418,7 @@ int main(void)
 	tcase_add_test(t, test_client_gets_no_device_but_the_adapter);
 	tcase_add_test(t, test_registration_of_a_client_without_descriptors_is_not_executed);
 	tcase_add_test(t, test_loan_ends_with_the_engine);
+	tcase_add_test(t, test_loan_is_of_the_thread_whose_users_were_charged);
 	tcase_add_test(t, test_loan_has_an_order);
 	return run_suite("engine", t);
 }

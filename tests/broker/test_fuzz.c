@@ -241,19 +241,22 @@ static pid_t any_tid(void)
 	return tids[any(sizeof(tids) / sizeof(tids[0]))];
 }
 
-static pid_t start_child(enum uvd_wire_kind kind, int *sock)
+/* tid: the thread of a loan. */
+static pid_t start_child(enum uvd_wire_kind kind, pid_t tid, int *sock)
 {
+	struct uvd_borrower borrower = { .tid = tid };
 	struct uvd_ways ways;
 	int pair[2];
 	pid_t pid;
 
 	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+	(void)uvd_owners_of(tid, &borrower.owners);
 	pid = fork();
 	if (!pid) {
 		close(pair[0]);
 		if (kind == UVD_WIRE_LOAN) {
 			uvd_ways_init(&ways);
-			uvd_loan_serve(pair[1], &nodes, &ways, &registers);
+			uvd_loan_serve(pair[1], &borrower, &nodes, &ways, &registers);
 		} else if (uvd_role_take(UVD_ROLE_QUESTIONS)) {
 			uvd_questions_serve(pair[1], &nodes);
 		}
@@ -305,7 +308,7 @@ static void ask_questions(unsigned int seed)
 	struct uvd_wire_fds fds;
 	struct message m;
 	int sock;
-	pid_t pid = start_child(UVD_WIRE_QUESTIONS, &sock);
+	pid_t pid = start_child(UVD_WIRE_QUESTIONS, 0, &sock);
 	unsigned int before;
 
 	/* The answer to SAME_MEMORY has no descriptors, so the child has none left to close when it arrives. */
@@ -374,25 +377,27 @@ static void ask_for_loan(unsigned int seed)
 	struct uvd_wire_fds fds;
 	struct message m;
 	bool alive = true;
+	pid_t pid, lent;
 	int sock;
-	pid_t pid = start_child(UVD_WIRE_LOAN, &sock);
 
 	srandom(seed);
+	lent = any_tid();
+	pid = start_child(UVD_WIRE_LOAN, lent, &sock);
 	for (unsigned int i = 0; alive && i < 3; i++) {
 		enum uvd_wire_op op = i || any(2) ? op_of(UVD_WIRE_LOAN) : UVD_WIRE_SEIZE;
 		bool good = any(4), first = !i && op == UVD_WIRE_SEIZE;
 
 		if ((op == UVD_WIRE_TAKE || op == UVD_WIRE_REGISTER) && i)
 			op = UVD_WIRE_RELEASE;
-		m = request_of(op, any_tid());
+		m = request_of(op, any(4) ? lent : any_tid());
 		if (!good)
 			spoil(&m, UVD_WIRE_LOAN);
 		ck_assert(send_message(sock, &m, 2));
 		alive = receive_answer(sock, &m, &a, &fds);
 		ck_assert_msg(alive == (good && first), "seed %u: op %u, the message number %u", seed, m.r.op, i);
 		if (alive)
-			ck_assert_msg(m.r.tid == client ? !a.result : a.result == -ESRCH, "seed %u: a loan of %d: %d",
-				      seed, m.r.tid, a.result);
+			ck_assert_msg(m.r.tid == client && lent == client ? !a.result : a.result == -ESRCH,
+				      "seed %u: a loan of %d: %d", seed, m.r.tid, a.result);
 		uvd_wire_close(&fds);
 	}
 	end_child(pid, sock, seed);
@@ -536,7 +541,7 @@ START_TEST(test_engine_takes_no_answer_that_the_table_does_not_allow)
 
 		loan = -1;
 		if (ops[m.r.op].kind == UVD_WIRE_LOAN) {
-			loan = uvd_link_loan(link);
+			loan = uvd_link_loan(link, getpid());
 			ck_assert_int_ge(loan, 0);
 			ret = uvd_link_loan_step(loan, &m.r, m.num_fds ? 2 : -1, NULL, &out);
 		} else {

@@ -255,7 +255,7 @@ static int counts_its_fds(void *arg, int sock)
 	shared->fds = n;
 	/* The broker now has many descriptors that the next engine process must not inherit. */
 	for (int i = 0; i < 20; i++)
-		if (uvd_link_loan(link) < 0)
+		if (uvd_link_loan(link, getpid()) < 0)
 			return 5;
 	raise(SIGKILL);
 	return 0;
@@ -270,14 +270,16 @@ START_TEST(test_engine_has_no_descriptor_of_the_brokers)
 }
 END_TEST
 
+enum { LOANS_OF_ROOT = UVD_LOANS_MAX - UVD_LOANS_MAX / 4 };
+
 static int takes_all_children(void *arg, int sock)
 {
 	struct uvd_link *link = be_ready(sock);
 	int loan = 0, n = 0;
 
 	/* Children of the last engine process may still be exiting. */
-	for (int tries = 0; tries < 1000 && n < UVD_CHILDREN_OF_KIND; tries++) {
-		loan = uvd_link_loan(link);
+	for (int tries = 0; tries < 1000 && n < LOANS_OF_ROOT; tries++) {
+		loan = uvd_link_loan(link, getpid());
 		if (loan >= 0)
 			n++;
 		else if (loan == -EAGAIN)
@@ -285,7 +287,7 @@ static int takes_all_children(void *arg, int sock)
 		else
 			return 4;
 	}
-	if (n < UVD_CHILDREN_OF_KIND || uvd_link_loan(link) != -EAGAIN)
+	if (n < LOANS_OF_ROOT || uvd_link_loan(link, getpid()) != -EAGAIN)
 		return 5;
 	if (shared->starts == 1)
 		raise(SIGKILL);
@@ -308,8 +310,8 @@ static int takes_all_children_and_leaves_a_copy(void *arg, int sock)
 	if (!shared->starts) {
 		struct uvd_link *link = uvd_link_new(sock);
 
-		for (int i = 0; i < UVD_CHILDREN_OF_KIND; i++)
-			if (uvd_link_loan(link) < 0)
+		for (int i = 0; i < LOANS_OF_ROOT; i++)
+			if (uvd_link_loan(link, getpid()) < 0)
 				return 4;
 		if (!fork()) {
 			sleep_ms(20000);

@@ -70,7 +70,7 @@ static pid_t start_executed(enum executed what, pid_t *waits)
 static void check_loan_is_made(pid_t tid)
 {
 	int sock;
-	pid_t pid = serve_loan(&sock);
+	pid_t pid = serve_loan(tid, &sock);
 
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tid }, -1), 0);
 	close(sock);
@@ -229,7 +229,7 @@ START_TEST(test_user_of_a_loans_process_cannot_look_inside)
 	pid_t client = start(user, node), pid;
 	int sock;
 
-	pid = serve_loan(&sock);
+	pid = serve_loan(client, &sock);
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
 	ck_assert_int_eq(as_user(user_looks_inside, pid), 0);
 	close(sock);
@@ -247,7 +247,7 @@ START_TEST(test_user_who_limits_a_loans_process_harms_the_own_client_alone)
 	pid_t client = start(user, node), pid;
 
 	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
-	pid = serve_loan(&sock);
+	pid = serve_loan(client, &sock);
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
 	ck_assert_int_eq(as_user(acts[_i], pid), 0);
 	if (acts[_i] == user_stops)

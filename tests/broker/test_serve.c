@@ -214,9 +214,9 @@ static int borrows_all(void *arg, int sock)
 	struct uvd_wire_fds out;
 	int n = 0, loan;
 
-	while ((loan = uvd_link_loan(link)) >= 0)
+	while ((loan = uvd_link_loan(link, getpid())) >= 0)
 		n++;
-	if (n != 256 || loan != -EAGAIN)
+	if (n != 192 || loan != -EAGAIN)
 		return 5;
 	return uvd_link_ask(link, &question, NULL, &out) ? 6 : 0;
 }

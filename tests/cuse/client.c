@@ -512,6 +512,30 @@ static void mode_traced(void)
 	_exit(0);
 }
 
+/* N programs start at once. Each gets its asynchronous event file. */
+static void mode_at_once(void)
+{
+	struct ib_uverbs_get_context_resp resp;
+	struct get_context command;
+	int go[2], status;
+	char c;
+
+	CHECK(!pipe(go));
+	for (int i = 0; i < count; i++) {
+		if (fork())
+			continue;
+		close(go[1]);
+		CHECK(!read(go[0], &c, 1));
+		fill_get_context(&command, &resp);
+		CHECK(write(open_node(), &command, sizeof(command)) == sizeof(command));
+		CHECK((int)resp.async_fd >= 0 && fcntl(resp.async_fd, F_GETFD) == FD_CLOEXEC);
+		_exit(0);
+	}
+	close(go[1]);
+	for (int i = 0; i < count; i++)
+		CHECK(wait(&status) > 0 && WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
 /* For `--grant-fds=off`. */
 static void mode_no_grants(void)
 {
@@ -630,17 +654,29 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } modes[] = {
-	{ "channels", mode_channels },	     { "alarms", mode_alarms },
-	{ "threads", mode_threads },	     { "exec", mode_exec },
-	{ "seccomp", mode_seccomp },	     { "full-table", mode_full_table },
-	{ "opener", mode_opener },	     { "torn", mode_torn },
-	{ "traced", mode_traced },	     { "no-grants", mode_no_grants },
-	{ "passed-on", mode_passed_on },     { "loan-of-another", mode_loan_of_another },
-	{ "hold-up", mode_hold_up },	     { "loop-channel", mode_loop_channel },
-	{ "loop-late", mode_loop_late },     { "late", mode_late },
-	{ "loop-open", mode_loop_open },     { "full-daemon", mode_full_daemon },
-	{ "unshared", mode_unshared },	     { "loop-pd", mode_loop_pd },
-	{ "loop-rarely", mode_loop_rarely }, { "loop-transfer", mode_loop_transfer },
+	{ "channels", mode_channels },
+	{ "alarms", mode_alarms },
+	{ "threads", mode_threads },
+	{ "exec", mode_exec },
+	{ "seccomp", mode_seccomp },
+	{ "full-table", mode_full_table },
+	{ "opener", mode_opener },
+	{ "torn", mode_torn },
+	{ "traced", mode_traced },
+	{ "no-grants", mode_no_grants },
+	{ "at-once", mode_at_once },
+	{ "passed-on", mode_passed_on },
+	{ "loan-of-another", mode_loan_of_another },
+	{ "hold-up", mode_hold_up },
+	{ "loop-channel", mode_loop_channel },
+	{ "loop-late", mode_loop_late },
+	{ "late", mode_late },
+	{ "loop-open", mode_loop_open },
+	{ "full-daemon", mode_full_daemon },
+	{ "unshared", mode_unshared },
+	{ "loop-pd", mode_loop_pd },
+	{ "loop-rarely", mode_loop_rarely },
+	{ "loop-transfer", mode_loop_transfer },
 };
 
 int main(int argc, char **argv)

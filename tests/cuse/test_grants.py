@@ -30,6 +30,15 @@ def test_six_threads_at_once(start):
     d.wait_idle()
 
 
+def test_programs_that_start_at_once_all_get_their_event_files(start):
+    """They are more than the user has places for senders: each waits for its turn."""
+    d = start()
+    run_client("at-once", "64")
+    grants = d.status()["grants"]
+    assert grants["granted"] == 64 and grants["fell_back"] == 0, grants
+    d.wait_idle()
+
+
 def test_exec_in_another_thread_waits_for_no_grant(start):
     d = start()
     for _ in range(10):

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which of a user's registrations gets the next loan. No loan starts here: its thread is counted, and refused, or does nothing.
+ * Which of a user's grants gets the next loan. No loan starts here: its thread is counted, and refused, or does nothing.
  */
 #include <check.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <uverbsd/registration.h>
 #include "account/account.h"
@@ -74,7 +75,7 @@ static bool gets_loan(struct waiter *w)
 {
 	const unsigned int before = threads;
 
-	ck_assert(!uvd_grants_start(grants, &w->job));
+	ck_assert_int_eq(uvd_grants_start(grants, &w->job), -EAGAIN);
 	return threads > before;
 }
 
@@ -118,19 +119,13 @@ START_TEST(test_registration_that_has_waited_gets_the_next_loan)
 }
 END_TEST
 
-START_TEST(test_registration_that_waits_holds_up_neither_others_nor_event_files)
+START_TEST(test_grant_that_waits_holds_up_no_other_user)
 {
-	struct waiter event_file;
-
 	ck_assert_int_eq(uvd_account_charge(first.job.account, UVD_RES_LOANS, 1), 0);
 	ck_assert(!gets_loan(&first));
 	ck_assert(gets_loan(&other));
 	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
-	waiter_init(&event_file, USER);
-	event_file.job.turn = NULL;
-	ck_assert(gets_loan(&event_file));
 	ck_assert(!gets_loan(&second));
-	waiter_end(&event_file);
 }
 END_TEST
 
@@ -153,7 +148,7 @@ START_TEST(test_registration_that_has_its_loan_holds_up_no_other)
 	ck_assert(!gets_loan(&second));
 	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
 	starts = true;
-	ck_assert(uvd_grants_start(grants, &first.job));
+	ck_assert_int_eq(uvd_grants_start(grants, &first.job), 0);
 	starts = false;
 	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
 	ck_assert(gets_loan(&second));
@@ -168,7 +163,7 @@ START_TEST(test_turn_that_has_ended_is_not_looked_at)
 	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
 	if (_i) {
 		starts = true;
-		ck_assert(uvd_grants_start(grants, &first.job));
+		ck_assert_int_eq(uvd_grants_start(grants, &first.job), 0);
 		starts = false;
 		uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
 	} else {
@@ -189,10 +184,47 @@ START_TEST(test_watchdog_does_not_look_at_a_registration_that_may_be_gone)
 	ck_assert_ptr_ne(registration, MAP_FAILED);
 	first.call.grant.registration = registration;
 	starts = watches = true;
-	ck_assert(uvd_grants_start(grants, &first.job));
+	ck_assert_int_eq(uvd_grants_start(grants, &first.job), 0);
 	munmap(registration, sizeof(*registration));
 	usleep(100000);
 	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+}
+END_TEST
+
+/* Waiting would be in vain. */
+START_TEST(test_user_without_loans_does_not_wait_for_one)
+{
+	struct uvd_account_limits limits;
+	struct uvd_accounts *none;
+	const uid_t uid = USER;
+
+	uvd_account_limits_init(&limits);
+	limits.max[UVD_RES_LOANS] = 0;
+	none = uvd_accounts_new(&limits, NULL);
+	uvd_account_put(first.job.account);
+	first.job.account = uvd_account_get(none, &uid, 1);
+	ck_assert_int_eq(uvd_grants_start(grants, &first.job), -EPERM);
+	ck_assert_ptr_null(first.turn.account);
+	uvd_account_put(first.job.account);
+	first.job.account = NULL;
+	uvd_accounts_free(none);
+}
+END_TEST
+
+/* The broker keeps its copy of the other end until it has reaped the loan's process, and may shut it down before. */
+START_TEST(test_place_is_free_when_the_broker_has_closed_its_end)
+{
+	struct uvd_loan_place place = { -1, -1 };
+	int pair[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	place.sock = pair[0];
+	ck_assert(!uvd_loan_place_put(&place, NULL));
+	shutdown(pair[_i], SHUT_WR);
+	ck_assert(!uvd_loan_place_put(&place, NULL));
+	close(pair[1]);
+	ck_assert(uvd_loan_place_put(&place, NULL));
+	ck_assert_int_eq(place.sock, -1);
 }
 END_TEST
 
@@ -202,10 +234,12 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, test_registration_that_has_waited_gets_the_next_loan);
-	tcase_add_test(t, test_registration_that_waits_holds_up_neither_others_nor_event_files);
+	tcase_add_test(t, test_grant_that_waits_holds_up_no_other_user);
 	tcase_add_test(t, test_turn_that_ends_twice_ends_once);
 	tcase_add_test(t, test_registration_that_has_its_loan_holds_up_no_other);
 	tcase_add_loop_test(t, test_turn_that_has_ended_is_not_looked_at, 0, 2);
 	tcase_add_test(t, test_watchdog_does_not_look_at_a_registration_that_may_be_gone);
+	tcase_add_test(t, test_user_without_loans_does_not_wait_for_one);
+	tcase_add_loop_test(t, test_place_is_free_when_the_broker_has_closed_its_end, 0, 2);
 	return run_suite("turns of registrations that wait for a loan", t);
 }

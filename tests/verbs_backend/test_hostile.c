@@ -265,6 +265,30 @@ START_TEST(test_destruction_that_does_not_end_is_left_with_its_context)
 }
 END_TEST
 
+/* Each context that is left has a thread. A user who has as many as he may have gets no more, and waits for none. */
+START_TEST(test_user_leaves_no_more_than_some_threads)
+{
+	const uint64_t patience = UINT64_C(20000000);
+	struct client b;
+	int blocked = 0;
+
+	client_open(&b, uv_open());
+	client_lend();
+	client_device()->patience = patience;
+	client_device()->most_left = 1;
+	fake.hangs = true;
+	ck_assert_int_eq(end_qp(&a), 0);
+	client_device()->patience = UINT64_C(600000000000);
+	ck_assert_int_eq(end_qp(&b), 0);
+	ck_assert_int_eq(sem_getvalue(&fake.blocked, &blocked), 0);
+	ck_assert_int_eq(blocked, 1);
+	client_device()->patience = patience;
+	harness_close_file(&h);
+	uv_close(b.fd);
+	client_uncharge_left(2);
+}
+END_TEST
+
 START_TEST(test_removal_ends_although_destructions_do_not)
 {
 	enum { MORE = 3 };
@@ -373,6 +397,7 @@ int main(void)
 	tcase_add_test(t, test_completions_of_no_request_are_dropped);
 	tcase_add_test(t, test_completions_without_end_hold_up_no_call);
 	tcase_add_test(t, test_destruction_that_does_not_end_is_left_with_its_context);
+	tcase_add_test(t, test_user_leaves_no_more_than_some_threads);
 	tcase_add_test(t, test_removal_ends_although_destructions_do_not);
 	tcase_add_test(t, test_slow_destruction_delays_no_other_client_and_leaves_nothing);
 	tcase_add_test(t, test_errno_of_a_destruction_in_a_thread_is_the_clients);

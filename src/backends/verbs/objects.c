@@ -7,11 +7,13 @@
  * Such a client can also destroy our objects, and put its own in the place of their handles. libibverbs then destroys those
  * instead, hears of events that we have not had, and waits for their acknowledgement for ever. So in a context that was lent
  * to a thread of a client, a thread of its own carries out each destruction. If that takes too long, the thread and the
- * context are left as they are, with what is charged for them, and no further object of the context is destroyed.
+ * context are left as they are, with what is charged for them, and no further object of the context is destroyed. A user of whom
+ * many contexts are left gets no more such threads: the next context is left at once.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <uverbsd/log.h>
+#include "account/account.h"
 #include "backends/verbs/verbs.h"
 
 /* When a device's removal has used up its time, a destruction still has this: one of an honest client takes far less. */
@@ -141,14 +143,75 @@ static bool destroy_in_thread(const struct hca_device *dev, const struct hca_obj
 	return true;
 }
 
-static int leave_context(const struct hca_device *dev, struct hca_context *context)
+struct hca_left {
+	struct list_head of_device;
+	uid_t user;
+	unsigned int num;
+};
+
+/* Caller holds dev->lock. Returns NULL if none of the user's contexts is left. */
+static struct hca_left *left_find(struct hca_device *dev, uid_t user)
 {
-	if (!atomic_exchange(&context->stuck, true))
-		uvd_logf(
-			dev->ibdev->log, UVD_WARN,
-			"%s: %s does not destroy an object of a client that has had its context's device file: the context "
-			"stays on the adapter until this process ends, and charged to the client's user",
-			dev->ibdev->config.ibdev, dev->hca);
+	struct hca_left *left;
+
+	list_for_each_entry(left, &dev->left, of_device)
+		if (left->user == user)
+			return left;
+	return NULL;
+}
+
+/* Is there room for one more thread that may not come back? */
+static bool left_has_room(struct hca_device *dev, const struct hca_context *context)
+{
+	const struct hca_left *left;
+	bool room;
+
+	uvd_lock(&dev->lock);
+	left = left_find(dev, uvd_account_person(context->context.account));
+	room = !left || left->num < dev->most_left;
+	uvd_unlock(&dev->lock);
+	return room;
+}
+
+static void left_add(struct hca_device *dev, const struct hca_context *context)
+{
+	const uid_t user = uvd_account_person(context->context.account);
+	struct hca_left *left;
+
+	uvd_lock(&dev->lock);
+	left = left_find(dev, user);
+	if (!left) {
+		left = uvd_zalloc(sizeof(*left));
+		if (left) {
+			left->user = user;
+			list_add(&left->of_device, &dev->left);
+		}
+	}
+	if (left)
+		left->num++;
+	uvd_unlock(&dev->lock);
+}
+
+void hca_left_free(struct hca_device *dev)
+{
+	struct hca_left *left;
+
+	while (!list_empty(&dev->left)) {
+		left = list_first_entry(&dev->left, struct hca_left, of_device);
+		list_del_init(&left->of_device);
+		free(left);
+	}
+}
+
+static int leave_context(struct hca_device *dev, struct hca_context *context)
+{
+	if (atomic_exchange(&context->stuck, true))
+		return 0;
+	left_add(dev, context);
+	uvd_logf(dev->ibdev->log, UVD_WARN,
+		 "%s: %s does not destroy an object of a client that has had its context's device file: the context "
+		 "stays on the adapter until this process ends, and charged to the client's user",
+		 dev->ibdev->config.ibdev, dev->hca);
 	return 0;
 }
 
@@ -159,7 +222,8 @@ static int object_destroy(struct hca_device *dev, struct hca_context *context, c
 
 	if (!atomic_load(&context->lent))
 		return hca_destroyed(dev, destroy(object->adapter));
-	if (atomic_load(&context->stuck) || !destroy_in_thread(dev, object, destroy, &ret))
+	if (atomic_load(&context->stuck) || !left_has_room(dev, context) ||
+	    !destroy_in_thread(dev, object, destroy, &ret))
 		return leave_context(dev, context);
 	return hca_destroyed(dev, ret);
 }

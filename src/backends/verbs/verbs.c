@@ -21,6 +21,8 @@ static int hca_open(struct uvd_ibdev *ibdev)
 	dev->ibdev = ibdev;
 	dev->max_rings = hca_max_rings();
 	dev->patience = HCA_PATIENCE;
+	INIT_LIST_HEAD(&dev->left);
+	dev->most_left = HCA_MOST_LEFT;
 	ibdev->priv = dev;
 	ret = hca_adapter_open(dev);
 	if (ret)
@@ -37,6 +39,7 @@ close_adapter:
 	ibv_close_device(dev->adapter);
 free_device:
 	ibdev->priv = NULL;
+	hca_left_free(dev);
 	free(dev);
 	return ret;
 }
@@ -49,6 +52,7 @@ static void hca_close(struct uvd_ibdev *ibdev)
 	hca_events_end(dev);
 	ibv_close_device(dev->adapter);
 	ibdev->priv = NULL;
+	hca_left_free(dev);
 	free(dev);
 }
 

@@ -63,6 +63,8 @@ struct hca_device {
 	struct hca_context *xrc; /* of XRC domains and their target QPs; NULL: the adapter has none */
 	atomic_uint rings; /* mappings of the provider, as far as we know them */
 	unsigned int max_rings;
+	struct list_head left; /* struct hca_left: how many contexts of each user are left; under the lock */
+	unsigned int most_left; /* of one user: each has a thread */
 };
 
 /* The memory region of a client. Unless it is borrowed it exists on our side only: the adapter does not know it. */
@@ -357,6 +359,7 @@ int hca_destroyed(struct hca_device *dev, int ret);
 /* ---- objects.c: objects that have events ------------------------------------------------------------------------- */
 
 #define HCA_PATIENCE UINT64_C(10000000000) /* ns */
+enum { HCA_MOST_LEFT = 64 };
 
 void hca_objects_init(struct hca_context *context);
 /* The adapter has just made the object. */
@@ -371,6 +374,8 @@ struct hca_object *hca_object_find(struct hca_context *context, enum hca_kind ki
 int hca_object_destroy(struct hca_context *context, struct hca_object *object, int (*destroy)(void *adapter));
 /* The backend's ending(). */
 void hca_objects_ending(struct uvd_ibdev *ibdev);
+/* Frees what a device knows of the contexts that are left. They themselves stay. */
+void hca_left_free(struct hca_device *dev);
 
 /* ---- translate.c: attributes ------------------------------------------------------------------------------------- */
 
