@@ -136,9 +136,8 @@ static int broker_copy_plugin(struct broker *b, const struct uvd_wire_request *r
 static int broker_tell_owners(const struct uvd_wire_request *r, int *fd)
 {
 	uid_t uids[UVD_WIRE_OWNERS_MAX];
-	int ret = r->value >= 0 && r->value <= UINT32_MAX
-			  ? uvd_peer_owners(r->tid, r->value, uids, UVD_WIRE_OWNERS_MAX)
-			  : -EINVAL;
+	int ret = r->value >= 0 && r->value <= UINT32_MAX ? uvd_peer_owners(r->tid, r->value, uids, UVD_WIRE_OWNERS_MAX)
+							  : -EINVAL;
 
 	if (ret >= 0)
 		ret = uvd_owners_pack(uids, ret);

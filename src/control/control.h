@@ -226,7 +226,7 @@ bool uvd_control_is_called(const struct uvd_device_config *config, const char *n
 
 /*
  * The client's side: connects, sends the command and waits. Returns the answer's line, which the caller frees, or NULL
- * and errno.
+ * and errno; ECONNRESET: the daemon has closed the connection. Raises no SIGPIPE.
  */
 char *uvd_control_ask(const char *path, const char *command);
 /* The same, and leaves the connection open: *rest reads what follows the line, and the caller closes it. */
@@ -238,6 +238,8 @@ char *uvd_control_read_line(FILE *rest);
  * reference that the caller puts, or NULL. line: may be NULL.
  */
 json_t *uvd_control_parse(const char *line);
+/* Writes to stderr why that failed, by errno. who: the command of uverbsctl. */
+void uvd_control_complain(const char *who, const char *path);
 /* Returns a pidfd of the process that listens there, which the caller closes, or -1 and errno. It need not answer. */
 int uvd_control_pidfd(const char *path);
 

@@ -17,6 +17,7 @@ enum {
 	MAX_CLIENTS = UVD_WHOLE_CONNECTIONS, /* without root's connections. A user's share: UVD_RES_CONNECTIONS */
 	MAX_OF_ROOT = 64,
 	COMMAND_SECONDS = 5, /* for a whole command */
+	IDLE_SECONDS = 1, /* until a connection without a command gives way to anybody's, if all are in use */
 	NO_OWNER = UVD_LOG_NO_USER, /* no user has this id: it pays together for clients whose owners are not known */
 };
 
@@ -27,6 +28,7 @@ struct client {
 	struct ev_timer late; /* runs until the command is complete */
 	struct uvd_account *account; /* pays for the connection; NULL: there are no accounts */
 	uid_t uid;
+	ev_tstamp since;
 	bool may_change;
 	bool taken; /* uvd_control_take() passed the descriptor on: do not close it */
 	char command[1024];
@@ -292,15 +294,27 @@ static bool client_replace(struct uvd_control *control, uid_t uid, bool may_chan
 	return true;
 }
 
-/* Makes room among all connections. Returns NULL, or why there is none. */
+/*
+ * Makes room among all connections. Returns NULL, or why there is none. Many ids without a namespace pay for themselves
+ * alone, so a connection without a command gives way to any client. uverbsctl sends the command at once.
+ */
 static const char *client_make_room(struct uvd_control *control, uid_t uid, bool may_change)
 {
 	unsigned int same_kind = 0; /* root's, or all others */
+	struct client *idle = NULL;
 
-	for (struct client *c = control->clients; c; c = c->next)
+	for (struct client *c = control->clients; c; c = c->next) {
 		same_kind += !c->uid == !uid;
+		if (c->uid && client_is_idle(c) && ev_now(control->loop) - c->since > IDLE_SECONDS)
+			idle = c;
+	}
 	if (same_kind < (uid ? MAX_CLIENTS : MAX_OF_ROOT) || client_replace(control, uid, may_change))
 		return NULL;
+	if (uid && idle) {
+		client_tell(idle->io.fd, "all connections are in use, and this one had no complete command after 1 s");
+		client_drop(idle);
+		return NULL;
+	}
 	return "all connections to the control socket are in use: try again later, or end some: `uverbsctl status --accounts` "
 	       "of root shows whose they are";
 }
@@ -363,6 +377,7 @@ static const char *client_new(struct uvd_control *control, int fd, struct client
 	(*c)->control = control;
 	(*c)->account = account;
 	(*c)->uid = peer.uid;
+	(*c)->since = ev_now(control->loop);
 	(*c)->may_change = may_change;
 	(*c)->next = control->clients;
 	control->clients = *c;
@@ -402,6 +417,7 @@ static void on_connect(struct ev_loop *loop, struct ev_io *io, int events)
 			pause_accepting(control);
 		return;
 	}
+	ev_now_update(loop); /* a callback may have kept the loop for long */
 	why = client_new(control, fd, &c);
 	if (why) {
 		client_tell(fd, why);
@@ -411,8 +427,7 @@ static void on_connect(struct ev_loop *loop, struct ev_io *io, int events)
 	ev_io_init(&c->io, on_client, fd, EV_READ);
 	c->io.data = c;
 	ev_io_start(loop, &c->io);
-	/* A callback may have kept the loop for long. A command that has arrived goes before the end of its time. */
-	ev_now_update(loop);
+	/* A command that has arrived goes before the end of its time. */
 	ev_timer_init(&c->late, client_on_late, COMMAND_SECONDS, 0);
 	ev_set_priority(&c->late, EV_MINPRI);
 	c->late.data = c;

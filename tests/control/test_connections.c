@@ -276,6 +276,24 @@ START_TEST(test_client_is_told_that_all_connections_are_in_use)
 }
 END_TEST
 
+START_TEST(test_connections_without_a_command_give_way_when_all_are_in_use)
+{
+	int first = connect_as(USER), fd;
+
+	for (int i = 1; i < ALL; i++)
+		connect_as(USER + i / EACH);
+	ck_assert(!lasts(connect_as(USER + ALL)));
+	ck_assert(lasts(first));
+	do {
+		ev_run(loop, EVRUN_NOWAIT);
+		fd = connect_as(USER + ALL);
+	} while (!lasts(fd));
+	ck_assert(hears(first, "no complete command after 1 s"));
+	say(fd, "now\n");
+	ck_assert(hears(fd, "now"));
+}
+END_TEST
+
 START_TEST(test_connection_without_a_whole_command_is_closed_after_its_time_and_others_stay)
 {
 	int silent = connect_as(USER), half = connect_as(USER), waits = connect_as(USER);
@@ -323,6 +341,7 @@ int main(void)
 	tcase_add_test(t, test_clients_whose_owners_nobody_knows_share_one_users_connections);
 	tcase_add_test(t, test_idle_connection_of_a_mapped_id_makes_room_for_another_of_the_same_owner);
 	tcase_add_test(t, test_client_is_told_that_all_connections_are_in_use);
+	tcase_add_test(t, test_connections_without_a_command_give_way_when_all_are_in_use);
 	tcase_add_test(t, test_connection_without_a_whole_command_is_closed_after_its_time_and_others_stay);
 	tcase_add_test(t, test_accounts_name_the_connections_of_others_and_not_the_askers);
 	tcase_set_timeout(t, 60);
