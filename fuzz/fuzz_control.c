@@ -107,7 +107,7 @@ static json_t *served_answer(void *arg, const char *command, bool may_change)
 	answer = uvd_control_device(command, served.may_change, &served_devices, NULL);
 	answer = answer ?: uvd_control_port(command, served.may_change, served_device, NULL);
 	if (!answer && !strcmp(command, "accounts"))
-		answer = uvd_control_accounts(served.dev->engine->accounts);
+		answer = uvd_control_accounts(served.control, served.dev->engine->accounts);
 	return answer;
 }
 

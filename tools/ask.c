@@ -51,8 +51,10 @@ json_t *uvd_ask(const char *who, const char *control, const char *command)
 	json_t *answer = uvd_control_parse(line);
 	const char *error = json_string_value(json_object_get(answer, "error"));
 
-	if (!answer)
-		fprintf(stderr, "uverbsctl %s: no uverbsd answers on %s: %s\n", who, control, uvd_errno_name(errno));
+	if (!line)
+		uvd_control_complain(who, control);
+	else if (!answer)
+		fprintf(stderr, "uverbsctl %s: the answer of the uverbsd on %s is not JSON\n", who, control);
 	else if (error)
 		fprintf(stderr, "uverbsctl %s: %s\n", who, error);
 	free(line);

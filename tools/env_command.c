@@ -44,8 +44,12 @@ static bool ask_sysfs(const char *control, char *dir, size_t size)
 
 	if (sysfs)
 		snprintf(dir, size, "%s", sysfs);
+	else if (!line)
+		uvd_control_complain("env", control);
 	else
-		fprintf(stderr, "uverbsctl env: no uverbsd answers on %s: %s\n", control, uvd_errno_name(errno));
+		fprintf(stderr, "uverbsctl env: %s\n",
+			json_string_value(json_object_get(status, "error"))
+				?: "the daemon's answer has no sysfs directory");
 	json_decref(status);
 	free(line);
 	return sysfs;

@@ -94,6 +94,17 @@ static void print_status(json_t *status, bool objects)
 		       uvd_status_value(grants, "under_way"));
 }
 
+/* No user has the id (uid_t)-1: it stands for clients of the control socket whose users the daemon cannot find out. */
+static void print_account_user(const json_t *row)
+{
+	const long long uid = uvd_status_value(row, "uid");
+
+	if (uid == (uid_t)-1)
+		printf("users unknown");
+	else
+		printf("user %lld", uid);
+}
+
 static void print_accounts(json_t *answer)
 {
 	json_t *row, *limit;
@@ -102,8 +113,8 @@ static void print_accounts(json_t *answer)
 	json_array_foreach(json_object_get(answer, "accounts"), i, row)
 	{
 		limit = json_object_get(row, "limit");
-		printf("user %lld: %lld %s", uvd_status_value(row, "uid"), uvd_status_value(row, "used"),
-		       uvd_status_text(row, "resource"));
+		print_account_user(row);
+		printf(": %lld %s", uvd_status_value(row, "used"), uvd_status_text(row, "resource"));
 		if (json_is_integer(limit))
 			printf(" of %lld\n", (long long)json_integer_value(limit));
 		else

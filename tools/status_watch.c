@@ -24,8 +24,10 @@ json_t *uvd_status_ask(const char *control, const char *command)
 	char *line = uvd_control_ask(control, command);
 	json_t *status = uvd_control_parse(line);
 
-	if (!status && !watch_ended)
-		fprintf(stderr, "uverbsctl status: no uverbsd answers on %s: %s\n", control, uvd_errno_name(errno));
+	if (!line && !watch_ended)
+		uvd_control_complain("status", control);
+	else if (!status && !watch_ended)
+		fprintf(stderr, "uverbsctl status: the answer of the uverbsd on %s is not JSON\n", control);
 	free(line);
 	if (json_object_get(status, "error")) {
 		fprintf(stderr, "uverbsctl status: %s\n", uvd_status_text(status, "error"));

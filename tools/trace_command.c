@@ -206,7 +206,7 @@ static bool trace_connect(const struct trace_options *o, struct uvd_trace_reader
 		snprintf(command, sizeof(command), "trace %u", o->pid);
 	line = uvd_control_ask_more(control, command, &r->from);
 	if (!line) {
-		fprintf(stderr, "uverbsctl trace: no uverbsd answers on %s: %s\n", control, uvd_errno_name(errno));
+		uvd_control_complain("trace", control);
 		return false;
 	}
 	answer = uvd_control_parse(line);

@@ -171,7 +171,7 @@ static void user_put(struct uvd_accounts *accounts, struct user *user)
 		user_list_spender(accounts, user);
 }
 
-static bool account_names(const struct uvd_account *account, uid_t uid)
+bool uvd_account_names(const struct uvd_account *account, uid_t uid)
 {
 	for (unsigned int i = 0; i < account->num; i++)
 		if (account->users[i]->uid == uid)
@@ -197,7 +197,7 @@ struct uvd_account *uvd_account_get(struct uvd_accounts *accounts, const uid_t *
 	atomic_init(&account->ref, 1);
 	uvd_lock(&accounts->lock);
 	for (unsigned int i = 0; account && i < num; i++) {
-		if (account_names(account, uids[i]))
+		if (uvd_account_names(account, uids[i]))
 			continue;
 		account->users[account->num] = user_get(accounts, uids[i], NULL);
 		if (account->users[account->num]) {
@@ -362,11 +362,22 @@ static bool account_charge(struct uvd_account *account, enum uvd_resource res, u
 	return true;
 }
 
+bool uvd_account_try_why(struct uvd_account *account, enum uvd_resource res, uint64_t n, struct uvd_refusal *why)
+{
+	return !account || account_charge(account, res, n, why);
+}
+
 bool uvd_account_try(struct uvd_account *account, enum uvd_resource res, uint64_t n)
 {
 	struct uvd_refusal why;
 
-	return !account || account_charge(account, res, n, &why);
+	return uvd_account_try_why(account, res, n, &why);
+}
+
+void uvd_account_charge_anyway(struct uvd_account *account, enum uvd_resource res, uint64_t n)
+{
+	for (unsigned int i = 0; account && i < account->num; i++)
+		atomic_fetch_add_explicit(&account->users[i]->used[res], n, memory_order_relaxed);
 }
 
 /* Logs the refusal unless the caller has to. Returns the errno. */

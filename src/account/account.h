@@ -33,6 +33,9 @@ enum uvd_resource {
 	UVD_RES_CALLS, /* calls in progress; more of them wait in the user's queue */
 	UVD_RES_LOANS, /* threads on loan for a grant */
 	UVD_RES_RINGS, /* rings of adapters' queues that the daemon has mapped */
+	UVD_RES_CONNECTIONS, /* to the control socket, that have not become a trace or a meter */
+	UVD_RES_TRACES, /* traces that are being read from the control socket */
+	UVD_RES_METERS, /* counts of calls that are being read from it */
 	UVD_RES_REGISTERED, /* bytes of clients' memory, in whole pages, that their objects have pinned */
 	UVD_RES_DM_BYTES, /* bytes of device memory */
 	UVD_RES_NAMED_XRCDS, /* XRC domains that a file stands for, which clients share: see struct uvd_payers */
@@ -71,6 +74,9 @@ enum {
 	UVD_WHOLE_CALLS = UVD_WHOLE_WORKERS - 32, /* of them, those that calls may occupy */
 	UVD_WHOLE_LOANS = 256, /* threads that lend out clients' threads, and the broker's children for them */
 	UVD_WHOLE_RINGS = 16382, /* of an adapter: a quarter of the kernel's vm.max_map_count, 65530 by default */
+	UVD_WHOLE_CONNECTIONS = 64, /* to the control socket, without root's */
+	UVD_WHOLE_TRACES = 4,
+	UVD_WHOLE_METERS = 8,
 	UVD_WHOLE_NUMBERS = 1 << 24, /* numbers of QPs and SRQs, indices of keys */
 	UVD_WHOLE_NAMED_XRCDS = 1024, /* each costs the engine a descriptor */
 	UVD_SHARE_CLOSES = 8, /* of one user */
@@ -143,6 +149,8 @@ void uvd_account_put(struct uvd_account *account); /* NULL is allowed */
 uid_t uvd_account_uid(const struct uvd_account *account);
 /* Stores the ids of its users, `max` at most. Returns their number; 0 for the account NULL. */
 unsigned int uvd_account_uids(const struct uvd_account *account, uid_t *uids, unsigned int max);
+/* Is this user one of those who pay? */
+bool uvd_account_names(const struct uvd_account *account, uid_t uid);
 
 /*
  * Charges n more. Returns 0; or charges nothing, logs a line that names the limit and its option, and returns the
@@ -165,6 +173,10 @@ int uvd_account_check_why(const struct uvd_account *account, enum uvd_resource r
 			  struct uvd_refusal *why);
 /* uvd_account_charge() without the log line. Returns false if it charges nothing because of the limit. */
 bool uvd_account_try(struct uvd_account *account, enum uvd_resource res, uint64_t n);
+/* The same; if it returns false, *why has the reason. */
+bool uvd_account_try_why(struct uvd_account *account, enum uvd_resource res, uint64_t n, struct uvd_refusal *why);
+/* Charges n more, also beyond the limit. */
+void uvd_account_charge_anyway(struct uvd_account *account, enum uvd_resource res, uint64_t n);
 /* Could n be charged if the users held nothing? */
 bool uvd_account_may_hold(const struct uvd_account *account, enum uvd_resource res, uint64_t n);
 void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, uint64_t n);

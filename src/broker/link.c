@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "broker/owners.h"
 
 enum { MAX_IDLE = 16 };
 
@@ -164,6 +165,19 @@ int uvd_link_plugin(struct uvd_link *link, unsigned int slot, unsigned int nth, 
 		r.value = nth;
 	ret = ask_broker(link, &r, -1, values, why);
 	return ret ? ret : (int)values[0];
+}
+
+int uvd_link_peer_owners(struct uvd_link *link, pid_t pid, uid_t uid, uid_t *uids, unsigned int max)
+{
+	const struct uvd_wire_request r = { .op = UVD_WIRE_PEER_OWNERS, .tid = pid, .value = uid };
+	int fd = -1, ret;
+
+	if (pid <= 0)
+		return -ESRCH;
+	ret = ask_broker(link, &r, -1, NULL, &fd);
+	if (!ret && fd < 0)
+		ret = -EIO;
+	return ret ? ret : uvd_owners_unpack(fd, uids, max);
 }
 
 int uvd_link_tell(struct uvd_link *link, enum uvd_wire_op op, unsigned int index)

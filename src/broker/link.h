@@ -33,6 +33,8 @@ int uvd_link_ucap_gone(struct uvd_link *link, const char *name);
  * the nth --plugin. Returns 0, or a negative errno, and then *why is a memfd with the reason, or -1.
  */
 int uvd_link_plugin(struct uvd_link *link, unsigned int slot, unsigned int nth, const char *name, int *why);
+/* uvd_peer_owners() by the broker, for an engine process. */
+int uvd_link_peer_owners(struct uvd_link *link, pid_t pid, uid_t uid, uid_t *uids, unsigned int max);
 int uvd_link_tell(struct uvd_link *link, enum uvd_wire_op op, unsigned int index);
 int uvd_link_port(struct uvd_link *link, unsigned int index, unsigned int port, bool up);
 int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int port,

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "broker/waiting.h"
+#include "util/util.h"
 
 /* Is this our own user namespace? The walk ends there: our namespace and its ancestors are the same for all clients. */
 static bool owners_ns_is_ours(const struct stat *ours, int ns)
@@ -114,4 +116,59 @@ bool uvd_owners_may_take(const struct uvd_owners *owners, unsigned int share, un
 		if (owners->uid[k] && num[k] >= share)
 			return false;
 	return !root || roots < all - all / 4;
+}
+
+/* process: a directory below /proc. Has the process this id as its real, effective or saved user id? */
+static bool owners_process_is(int process, uid_t uid)
+{
+	char status[UVD_STATUS_MAX], *line;
+	unsigned int ids[3];
+	int fd = openat(process, "status", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : uvd_status_read(fd, status, sizeof(status));
+
+	if (fd >= 0)
+		close(fd);
+	line = n > 0 ? strstr(status, "\nUid:") : NULL;
+	if (!line || sscanf(line, "\nUid: %u %u %u", &ids[0], &ids[1], &ids[2]) != 3)
+		return false;
+	return ids[0] == uid || ids[1] == uid || ids[2] == uid;
+}
+
+int uvd_peer_owners(pid_t pid, uid_t uid, uid_t *uids, unsigned int max)
+{
+	int process, ns, ret;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	process = pid > 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (process < 0)
+		return -ESRCH;
+	/* The directory stays that process's: once it has exited, the files below cannot be opened. */
+	ns = openat(process, "ns/user", O_RDONLY | O_CLOEXEC);
+	ret = ns < 0 ? -errno : uvd_ns_owners(ns, uids, max);
+	if (ret >= 0 && !owners_process_is(process, uid))
+		ret = -ESRCH;
+	close(process);
+	return ret;
+}
+
+int uvd_owners_pack(const uid_t *uids, unsigned int num)
+{
+	const ssize_t size = num * sizeof(*uids);
+	int fd = memfd_create("uverbsd-owners", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, uids, size) == size)
+		return fd;
+	close(fd);
+	return -ENOMEM;
+}
+
+int uvd_owners_unpack(int fd, uid_t *uids, unsigned int max)
+{
+	const ssize_t n = pread(fd, uids, max * sizeof(*uids), 0);
+
+	close(fd);
+	return n < 0 || n % sizeof(*uids) ? -EIO : n / (int)sizeof(*uids);
 }

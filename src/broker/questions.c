@@ -5,7 +5,6 @@
 #include <linux/kcmp.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,15 +47,7 @@ static int tell_owners(pid_t tid)
 	if (fd < 0)
 		return -errno;
 	num = uvd_ns_owners(fd, uids, UVD_WIRE_OWNERS_MAX);
-	if (num < 0)
-		return num;
-	fd = memfd_create("uverbsd-owners", MFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, uids, num * sizeof(*uids)) == (ssize_t)(num * sizeof(*uids)))
-		return fd;
-	close(fd);
-	return -ENOMEM;
+	return num < 0 ? num : uvd_owners_pack(uids, num);
 }
 
 static int open_row(pid_t tid, enum uvd_wire_file file, int64_t value)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include "broker/child.h"
+#include "broker/owners.h"
 #include "broker/serve.h"
 #include "broker/waiting.h"
 #include "broker/way.h"
@@ -145,6 +146,20 @@ static int broker_copy_plugin(struct broker *b, const struct uvd_wire_request *r
 	return madvise((void *)b->view, sizeof(*b->view), MADV_DOFORK) ? -errno : 0;
 }
 
+/* Waits for nobody: the user namespace and the ids of a process can be read without its locks. */
+static int broker_tell_owners(const struct uvd_wire_request *r, int *fd)
+{
+	uid_t uids[UVD_WIRE_OWNERS_MAX];
+	int ret = r->value >= 0 && r->value <= UINT32_MAX ? uvd_peer_owners(r->tid, r->value, uids, UVD_WIRE_OWNERS_MAX)
+							  : -EINVAL;
+
+	if (ret >= 0)
+		ret = uvd_owners_pack(uids, ret);
+	if (ret >= 0)
+		*fd = ret;
+	return ret < 0 ? ret : 0;
+}
+
 static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, const struct uvd_device_config *device,
 			    const struct uvd_wire_fds *in, struct uvd_wire_answer *a, int *fd)
 {
@@ -191,6 +206,8 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 		return broker_copy_plugin(b, r, -1, r->name, a, fd);
 	case UVD_WIRE_PLUGIN_OPTION:
 		return broker_copy_plugin(b, r, r->value, NULL, a, fd);
+	case UVD_WIRE_PEER_OWNERS:
+		return broker_tell_owners(r, fd);
 	case UVD_WIRE_READY:
 		err = ops->ready(arg);
 		b->ready = b->ready || !err;
@@ -502,6 +519,7 @@ int uvd_broker_run(const struct uvd_broker_config *config, int (*engine)(void *a
 		return 1;
 	ret = run_engines(b, engine, status);
 	if (ret >= 0) {
+		uvd_children_close(&b->children); /* of those that have not exited yet */
 		uvd_ways_fini(&b->ways);
 		close(b->signals);
 	}

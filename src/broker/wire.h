@@ -67,6 +67,8 @@ enum uvd_wire_op {
 	 */
 	UVD_WIRE_PLUGIN,
 	UVD_WIRE_PLUGIN_OPTION,
+	/* tid, value: process and user of SO_PEERCRED, of a connection to the control socket -> fd: uid_t[], as UVD_WIRE_OWNERS */
+	UVD_WIRE_PEER_OWNERS,
 	UVD_WIRE_RESTART, /* the broker ends this engine process and starts another */
 	/* QUESTIONS. tid: a thread that waits in a call on one of the nodes. */
 	UVD_WIRE_PEER, /* -> values: the thread's process; fds: mem, maps, pagemap, statm */

@@ -15,13 +15,8 @@
 static int users_from_broker(struct uvd_caller *c, uid_t *uids, unsigned int max)
 {
 	int fd = uvd_proc_open(c, uvd_proc_tid(c), "owners", O_RDONLY);
-	ssize_t n;
 
-	if (fd < 0)
-		return fd;
-	n = pread(fd, uids, max * sizeof(*uids), 0);
-	close(fd);
-	return n < 0 || n % sizeof(*uids) ? -EIO : n / (int)sizeof(*uids);
+	return fd < 0 ? fd : uvd_owners_unpack(fd, uids, max);
 }
 
 static int users_above(struct uvd_caller *c, uid_t *uids, unsigned int max)

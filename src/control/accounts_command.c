@@ -25,11 +25,14 @@ static void quota_tell(void *arg, const char *device, uid_t uid, enum uvd_resour
 						     (json_int_t)used, "limit", (json_int_t)max));
 }
 
-json_t *uvd_control_accounts(struct uvd_accounts *accounts)
+json_t *uvd_control_accounts(struct uvd_control *control, struct uvd_accounts *accounts)
 {
+	struct uvd_account *asker = uvd_control_account(control);
 	json_t *list = json_array(), *quotas = json_array();
 
+	uvd_account_uncharge(asker, UVD_RES_CONNECTIONS, 1);
 	uvd_accounts_each(accounts, account_tell, list);
+	uvd_account_charge_anyway(asker, UVD_RES_CONNECTIONS, 1);
 	uvd_accounts_each_quota(accounts, quota_tell, quotas);
 	return json_pack("{s:o, s:o}", "accounts", list, "quotas", quotas);
 }

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "util/util.h"
 
 /* Returns a socket, or -1 and errno. */
 static int control_connect(const char *path)
@@ -63,31 +64,48 @@ char *uvd_control_read_line(FILE *f)
 	return line;
 }
 
+/* Sends the command. A daemon that has refused the connection may have closed it: its reason can still be read. */
+static int control_send(int fd, const char *command)
+{
+	char *line;
+	int len = asprintf(&line, "%s\n", command), ret = 0;
+	ssize_t n;
+
+	if (len < 0)
+		return -ENOMEM;
+	for (int sent = 0; !ret && sent < len; sent += n > 0 ? n : 0) {
+		n = send(fd, line + sent, len - sent, MSG_NOSIGNAL);
+		if (n < 0 && errno != EINTR)
+			ret = errno == EPIPE || errno == ECONNRESET ? -EPIPE : -errno;
+	}
+	free(line);
+	return ret == -EPIPE ? 0 : ret;
+}
+
 char *uvd_control_ask_more(const char *path, const char *command, FILE **rest)
 {
 	const int fd = control_connect(path);
-	char *line = NULL;
-	FILE *f;
-	int err;
+	int err = fd < 0 ? -errno : control_send(fd, command);
+	FILE *f = fd < 0 || err ? NULL : fdopen(fd, "r");
+	char *line;
 
-	if (fd < 0)
-		return NULL;
-	f = fdopen(fd, "r+");
 	if (!f) {
-		close(fd);
+		err = err ? err : -errno;
+		if (fd >= 0)
+			close(fd);
+		errno = -err;
 		return NULL;
 	}
 	errno = 0;
-	if (fprintf(f, "%s\n", command) >= 0 && !fflush(f))
-		line = uvd_control_read_line(f);
-	if (!line) {
-		err = errno ? errno : EPIPE;
-		fclose(f);
-		errno = err;
-		return NULL;
+	line = uvd_control_read_line(f);
+	if (line) {
+		*rest = f;
+		return line;
 	}
-	*rest = f;
-	return line;
+	err = errno == EPIPE ? ECONNRESET : errno;
+	fclose(f);
+	errno = err;
+	return NULL;
 }
 
 char *uvd_control_ask(const char *path, const char *command)
@@ -168,4 +186,17 @@ json_t *uvd_control_parse(const char *line)
 	copy = answer_copy("", answer);
 	json_decref(answer);
 	return copy;
+}
+
+void uvd_control_complain(const char *who, const char *path)
+{
+	if (errno == ECONNRESET)
+		fprintf(stderr,
+			"uverbsctl %s: the uverbsd on %s closed the connection without an answer (ECONNRESET): it may be ending "
+			"or starting anew, so try again\n",
+			who, path);
+	else if (errno == EACCES)
+		fprintf(stderr, "uverbsctl %s: no permission to connect to %s: EACCES\n", who, path);
+	else
+		fprintf(stderr, "uverbsctl %s: no uverbsd answers on %s: %s\n", who, path, uvd_errno_name(errno));
 }

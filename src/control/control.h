@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The control socket. A client connects, sends one command (one line) and receives one line of JSON. The event loop
- * serves the socket, and no client can block it. Each user may have a few connections: one more replaces the user's
- * oldest connection that has not sent its command yet. Only one daemon can listen on a path: a second one fails with
+ * serves the socket, and no client can block it. Connections are charged to accounts. Beyond a user's share one more
+ * replaces the user's oldest connection that has not sent its command yet; without a whole command it is closed after
+ * 5 s. A connection that is refused or closed is told why. Only one daemon can listen on a path: a second one fails with
  * EBUSY. Everybody may ask; only root and the owner (the user that the daemon runs as) may change anything.
  *
  * Locking: none. Functions with a struct uvd_control run on the event loop's thread.
@@ -16,6 +17,7 @@
 #include <sys/types.h>
 
 struct ev_loop;
+struct uvd_account;
 struct uvd_accounts;
 struct uvd_control;
 struct uvd_control_meters;
@@ -54,6 +56,17 @@ int uvd_control_listen(const char *path, struct uvd_log *log);
  */
 struct uvd_control *uvd_control_adopt(struct ev_loop *loop, int fd, uid_t owner, uvd_control_fn answer, void *arg);
 /*
+ * As uvd_peer_owners(): stores those who pay for a client besides its own user id, and returns their number, or a
+ * negative errno. Must not wait for the client.
+ */
+typedef int (*uvd_control_owners_fn)(void *arg, pid_t pid, uid_t uid, uid_t *uids, unsigned int max);
+/*
+ * Charges connections to these accounts from now on: call it before the loop runs. They must live until
+ * uvd_control_free().
+ */
+void uvd_control_charge(struct uvd_control *control, struct uvd_accounts *accounts, uvd_control_owners_fn owners,
+			void *arg);
+/*
  * The answering function calls this, and returns NULL, if the answer comes later. Returns the number to pass to
  * uvd_control_finish() or uvd_control_finish_text().
  */
@@ -80,6 +93,8 @@ void uvd_control_finish(struct uvd_control *control, unsigned long number, json_
 void uvd_control_finish_text(struct uvd_control *control, unsigned long number, const char *answer);
 /* For the answering function: the user who asks. */
 uid_t uvd_control_asker(const struct uvd_control *control);
+/* For the answering function: who pays for the asker's connection. No reference. NULL: there are no accounts. */
+struct uvd_account *uvd_control_account(const struct uvd_control *control);
 /*
  * For the answering function: returns the descriptor of the asker's connection. uvd_control_take() takes it over: then
  * the answering function returns NULL, the server sends no answer, and the new owner closes the descriptor.
@@ -175,8 +190,8 @@ void uvd_control_meters_free(struct uvd_control_meters *meters);
 bool uvd_control_is_meter(const char *command);
 /* Runs it. Returns NULL if the meter has begun, else a refusal. */
 json_t *uvd_control_meter(struct uvd_control_meters *meters, bool may_change);
-/* Returns the answer to `accounts`: what each user holds, and the limits. */
-json_t *uvd_control_accounts(struct uvd_accounts *accounts);
+/* Returns the answer to `accounts`: what each user holds, without the asker's connection, and the limits. */
+json_t *uvd_control_accounts(struct uvd_control *control, struct uvd_accounts *accounts);
 /*
  * Parts of the answer to `status`: {"UVERBS_OBJECT_CQ": 2}, and the limit of registered memory: "client", "unlimited",
  * or bytes.
@@ -211,7 +226,7 @@ bool uvd_control_is_called(const struct uvd_device_config *config, const char *n
 
 /*
  * The client's side: connects, sends the command and waits. Returns the answer's line, which the caller frees, or NULL
- * and errno.
+ * and errno; ECONNRESET: the daemon has closed the connection. Raises no SIGPIPE.
  */
 char *uvd_control_ask(const char *path, const char *command);
 /* The same, and leaves the connection open: *rest reads what follows the line, and the caller closes it. */
@@ -223,6 +238,8 @@ char *uvd_control_read_line(FILE *rest);
  * reference that the caller puts, or NULL. line: may be NULL.
  */
 json_t *uvd_control_parse(const char *line);
+/* Writes to stderr why that failed, by errno. who: the command of uverbsctl. */
+void uvd_control_complain(const char *who, const char *path);
 /* Returns a pidfd of the process that listens there, which the caller closes, or -1 and errno. It need not answer. */
 int uvd_control_pidfd(const char *path);
 

@@ -7,13 +7,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "account/account.h"
 #include "control/control.h"
 #include "core/core.h"
 #include "trace/trace.h"
 #include "util/util.h"
 
-/* MOST_OF_OTHERS, MOST_OF_USER: meters of users who may change nothing; that leaves room for root. */
-enum { MOST = UVD_MAX_COUNTERS, MOST_OF_OTHERS = 5, MOST_OF_USER = 2 };
+/* MOST_OF_OTHERS: meters of users who may change nothing; that leaves room for root. A user's share: UVD_RES_METERS. */
+_Static_assert((int)UVD_MAX_COUNTERS == (int)UVD_WHOLE_METERS, "the table of limits says how many there are");
+enum { MOST = UVD_MAX_COUNTERS, MOST_OF_OTHERS = 5 };
 
 static const double AT_LEAST = 0.05; /* seconds from one answer on a connection to the next */
 
@@ -21,7 +23,7 @@ struct control_meter {
 	struct uvd_control_meters *all;
 	struct uvd_meter *meter; /* NULL: unused */
 	bool others;
-	uid_t uid;
+	struct uvd_account *account; /* pays for it; a reference, or NULL */
 	struct ev_io io;
 	struct ev_timer pause;
 	char *out; /* what is being sent; NULL: waits for a line */
@@ -46,6 +48,8 @@ static void control_meter_end(struct control_meter *m)
 	ev_timer_stop(m->all->loop, &m->pause);
 	close(m->io.fd);
 	uvd_meter_free(m->meter);
+	uvd_account_uncharge(m->account, UVD_RES_METERS, 1);
+	uvd_account_put(m->account);
 	free(m->out);
 	m->out = NULL;
 	m->meter = NULL;
@@ -157,10 +161,10 @@ static void control_meter_on_io(struct ev_loop *loop, struct ev_io *w, int event
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-/* Returns an unused entry, or NULL: this user, or all users together, have as many as they may. */
-static struct control_meter *meters_slot(struct uvd_control_meters *meters, uid_t uid, bool may_change)
+/* Returns an unused entry, or NULL: all users together have as many as they may. */
+static struct control_meter *meters_slot(struct uvd_control_meters *meters, bool may_change)
 {
-	unsigned int others = 0, mine = 0;
+	unsigned int others = 0;
 	struct control_meter *slot = NULL;
 
 	for (struct control_meter *m = meters->list; m < meters->list + MOST; m++) {
@@ -169,13 +173,22 @@ static struct control_meter *meters_slot(struct uvd_control_meters *meters, uid_
 			continue;
 		}
 		others += m->others;
-		mine += m->others && m->uid == uid;
 	}
-	return may_change || (others < MOST_OF_OTHERS && mine < MOST_OF_USER) ? slot : NULL;
+	return may_change || others < MOST_OF_OTHERS ? slot : NULL;
+}
+
+/* Charges a user who may change nothing within the share. */
+static bool meters_charge(struct uvd_account *account, bool may_change)
+{
+	if (!may_change)
+		return uvd_account_try(account, UVD_RES_METERS, 1);
+	uvd_account_charge_anyway(account, UVD_RES_METERS, 1);
+	return true;
 }
 
 json_t *uvd_control_meter(struct uvd_control_meters *meters, bool may_change)
 {
+	struct uvd_account *account;
 	struct control_meter *m;
 	uid_t uid;
 	int err = -EBUSY;
@@ -183,14 +196,18 @@ json_t *uvd_control_meter(struct uvd_control_meters *meters, bool may_change)
 	if (!meters)
 		return uvd_control_refuse("no memory");
 	uid = uvd_control_asker(meters->control);
-	m = meters_slot(meters, uid, may_change);
-	if (m)
-		m->meter = uvd_meter_new(meters->engine, !may_change, uid, &err);
-	if (!m || !m->meter)
+	account = uvd_control_account(meters->control);
+	m = meters_slot(meters, may_change);
+	if (!m || !meters_charge(account, may_change))
+		return uvd_control_refuse("too many watch already: end one of them first");
+	m->meter = uvd_meter_new(meters->engine, !may_change, uid, &err);
+	if (!m->meter) {
+		uvd_account_uncharge(account, UVD_RES_METERS, 1);
 		return uvd_control_refuse(err == -EBUSY ? "too many watch already: end one of them first"
 							: uvd_errno_name(err));
+	}
 	m->others = !may_change;
-	m->uid = uid;
+	m->account = uvd_account_ref(account);
 	ev_io_init(&m->io, control_meter_on_io, uvd_control_fd(meters->control), EV_WRITE);
 	m->io.data = m;
 	uvd_control_take(meters->control);

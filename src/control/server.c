@@ -10,19 +10,25 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
+#include "account/account.h"
 #include "util/util.h"
 
 enum {
-	MAX_CLIENTS = 64,
-	MAX_OF_USER = 8, /* each user's share of MAX_CLIENTS, which does not count root's connections */
+	MAX_CLIENTS = UVD_WHOLE_CONNECTIONS, /* without root's connections. A user's share: UVD_RES_CONNECTIONS */
 	MAX_OF_ROOT = 64,
+	COMMAND_SECONDS = 5, /* for a whole command */
+	IDLE_SECONDS = 1, /* until a connection without a command gives way to anybody's, if all are in use */
+	NO_OWNER = UVD_LOG_NO_USER, /* no user has this id: it pays together for clients whose owners are not known */
 };
 
 struct client {
 	struct uvd_control *control;
 	struct client *next;
 	struct ev_io io;
+	struct ev_timer late; /* runs until the command is complete */
+	struct uvd_account *account; /* pays for the connection; NULL: there are no accounts */
 	uid_t uid;
+	ev_tstamp since;
 	bool may_change;
 	bool taken; /* uvd_control_take() passed the descriptor on: do not close it */
 	char command[1024];
@@ -42,6 +48,9 @@ struct uvd_control {
 	uvd_control_fn answer;
 	void *arg;
 	struct client *clients;
+	struct uvd_accounts *accounts; /* NULL: nobody pays */
+	uvd_control_owners_fn owners;
+	void *owners_arg;
 	struct client *asking; /* the client whose command the answering function runs */
 	unsigned long numbers; /* the last number given to an answer that comes later */
 	uid_t owner; /* may change things, as root may */
@@ -57,8 +66,11 @@ static void client_drop(struct client *c)
 		p = &(*p)->next;
 	*p = c->next;
 	ev_io_stop(c->control->loop, &c->io);
+	ev_timer_stop(c->control->loop, &c->late);
 	if (!c->taken)
 		close(c->io.fd);
+	uvd_account_uncharge(c->account, UVD_RES_CONNECTIONS, 1);
+	uvd_account_put(c->account);
 	free(c->out);
 	free(c);
 }
@@ -80,6 +92,7 @@ static void send_some(struct client *c)
 static void answer_client_text(struct client *c, char *text)
 {
 	ev_io_stop(c->control->loop, &c->io);
+	ev_timer_stop(c->control->loop, &c->late);
 	c->gone = NULL;
 	c->out = text;
 	if (!c->out) {
@@ -105,6 +118,7 @@ static void client_run_command(struct client *c)
 	json_t *answer;
 
 	ev_io_stop(c->control->loop, &c->io);
+	ev_timer_stop(c->control->loop, &c->late);
 	c->control->asking = c;
 	answer = c->control->answer(c->control->arg, c->command, c->may_change);
 	c->control->asking = NULL;
@@ -119,6 +133,11 @@ static void client_run_command(struct client *c)
 uid_t uvd_control_asker(const struct uvd_control *control)
 {
 	return control->asking->uid;
+}
+
+struct uvd_account *uvd_control_account(const struct uvd_control *control)
+{
+	return control->asking->account;
 }
 
 int uvd_control_fd(const struct uvd_control *control)
@@ -228,54 +247,146 @@ static bool client_is_idle(const struct client *c)
 	return !c->later && !c->out;
 }
 
+static void client_on_late(struct ev_loop *loop, struct ev_timer *late, int events)
+{
+	struct client *c = late->data;
+
+	answer_client(c, uvd_control_refuse("the connection had no complete command after 5 s"));
+}
+
+/* ---- new connections --------------------------------------------------------------------------------------------- */
+
+/* Tells the client why its connection is closed. Best effort: does not wait for room in the socket. */
+static void client_tell(int fd, const char *why)
+{
+	json_t *answer = uvd_control_refuse(why);
+	char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL, *line;
+
+	if (text && asprintf(&line, "%s\n", text) > 0) {
+		(void)!send(fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT);
+		free(line);
+	}
+	free(text);
+	json_decref(answer);
+}
+
 /*
- * Makes room for one more connection of this user. At a limit, closes one of that user's: the oldest that has not sent
- * its command, else, unless the user may change things, the oldest that has not read its answer. Returns false if there
- * is no room.
+ * Closes one of the connections that this user pays for: the oldest that has not sent its command, else, unless the
+ * user may change things, the oldest that has not read its answer. Returns false if there is none.
  */
-static bool client_make_room(struct uvd_control *control, uid_t uid, bool may_change)
+static bool client_replace(struct uvd_control *control, uid_t uid, bool may_change)
 {
 	struct client *c, *idle = NULL, *slow = NULL;
-	unsigned int of_user = 0, others = 0; /* others: all connections but root's */
 
 	for (c = control->clients; c; c = c->next) {
-		others += c->uid != 0;
-		if (c->uid != uid)
+		if (c->account ? !uvd_account_names(c->account, uid) : c->uid != uid)
 			continue;
-		of_user++;
 		if (client_is_idle(c))
 			idle = c;
 		else if (!c->later && !may_change)
 			slow = c;
 	}
-	if (of_user < MAX_OF_USER && (!uid || others < MAX_CLIENTS))
-		return true;
-	if (idle || slow) {
-		client_drop(idle ? idle : slow);
-		return true;
-	}
-	return !uid && of_user < MAX_OF_ROOT;
+	if (!idle && !slow)
+		return false;
+	if (idle)
+		client_tell(idle->io.fd, "a newer connection of your user has replaced this one (--limit-connections)");
+	client_drop(idle ? idle : slow);
+	return true;
 }
 
-static struct client *client_new(struct uvd_control *control, int fd)
+/*
+ * Makes room among all connections. Returns NULL, or why there is none. Many ids without a namespace pay for themselves
+ * alone, so a connection without a command gives way to any client. uverbsctl sends the command at once.
+ */
+static const char *client_make_room(struct uvd_control *control, uid_t uid, bool may_change)
 {
-	struct ucred peer = { .uid = -1 };
+	unsigned int same_kind = 0; /* root's, or all others */
+	struct client *idle = NULL;
+
+	for (struct client *c = control->clients; c; c = c->next) {
+		same_kind += !c->uid == !uid;
+		if (c->uid && client_is_idle(c) && ev_now(control->loop) - c->since > IDLE_SECONDS)
+			idle = c;
+	}
+	if (same_kind < (uid ? MAX_CLIENTS : MAX_OF_ROOT) || client_replace(control, uid, may_change))
+		return NULL;
+	if (uid && idle) {
+		client_tell(idle->io.fd, "all connections are in use, and this one had no complete command after 1 s");
+		client_drop(idle);
+		return NULL;
+	}
+	return "all connections to the control socket are in use: try again later, or end some: `uverbsctl status --accounts` "
+	       "of root shows whose they are";
+}
+
+/* Charges the connection. Returns NULL, or why that is impossible. */
+static const char *client_charge(struct uvd_control *control, struct uvd_account *account, bool may_change)
+{
+	struct uvd_refusal why;
+
+	if (uvd_account_try_why(account, UVD_RES_CONNECTIONS, 1, &why) ||
+	    (client_replace(control, why.uid, may_change) && uvd_account_try(account, UVD_RES_CONNECTIONS, 1)))
+		return NULL;
+	return "your user has as many connections to the control socket as it may have (--limit-connections): end one "
+	       "of them first";
+}
+
+/*
+ * Returns the account of those who pay for the connection; NULL: no memory. The socket's user always pays. If nobody
+ * knows who owns the user namespaces of the client, because it has exited or is in another PID namespace, all such clients
+ * together have one user's share besides.
+ */
+static struct uvd_account *client_account(struct uvd_control *control, const struct ucred *peer)
+{
+	uid_t uids[UVD_MAX_PAYERS] = { peer->uid };
+	int num = control->owners(control->owners_arg, peer->pid, peer->uid, uids + 1, UVD_MAX_PAYERS - 1);
+
+	if (num < 0) {
+		uids[1] = NO_OWNER;
+		num = peer->uid ? 1 : 0;
+	}
+	return uvd_account_get(control->accounts, uids, num + 1);
+}
+
+/* Returns NULL, or why there is no client, for which *c is set. */
+static const char *client_new(struct uvd_control *control, int fd, struct client **c)
+{
+	struct uvd_account *account = NULL;
+	struct ucred peer;
 	socklen_t len = sizeof(peer);
-	struct client *c = NULL;
+	const char *why;
 	bool may_change;
 
-	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len)) {
-		may_change = peer.uid == 0 || peer.uid == control->owner;
-		c = client_make_room(control, peer.uid, may_change) ? calloc(1, sizeof(*c)) : NULL;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return "the socket does not tell who has connected";
+	may_change = peer.uid == 0 || peer.uid == control->owner;
+	if (control->accounts) {
+		account = client_account(control, &peer);
+		if (!account)
+			return "no memory";
 	}
-	if (!c)
-		return NULL;
-	c->control = control;
-	c->uid = peer.uid;
-	c->may_change = may_change;
-	c->next = control->clients;
-	control->clients = c;
-	return c;
+	why = client_charge(control, account, may_change);
+	if (why)
+		goto put;
+	why = client_make_room(control, peer.uid, may_change);
+	*c = why ? NULL : calloc(1, sizeof(**c));
+	if (!*c) {
+		why = why ?: "no memory";
+		goto uncharge;
+	}
+	(*c)->control = control;
+	(*c)->account = account;
+	(*c)->uid = peer.uid;
+	(*c)->since = ev_now(control->loop);
+	(*c)->may_change = may_change;
+	(*c)->next = control->clients;
+	control->clients = *c;
+	return NULL;
+uncharge:
+	uvd_account_uncharge(account, UVD_RES_CONNECTIONS, 1);
+put:
+	uvd_account_put(account);
+	return why;
 }
 
 static void on_pause_over(struct ev_loop *loop, struct ev_timer *pause, int events)
@@ -298,21 +409,29 @@ static void on_connect(struct ev_loop *loop, struct ev_io *io, int events)
 {
 	struct uvd_control *control = io->data;
 	int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct client *c;
+	struct client *c = NULL;
+	const char *why;
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 			pause_accepting(control);
 		return;
 	}
-	c = client_new(control, fd);
-	if (!c) {
+	ev_now_update(loop); /* a callback may have kept the loop for long */
+	why = client_new(control, fd, &c);
+	if (why) {
+		client_tell(fd, why);
 		close(fd);
 		return;
 	}
 	ev_io_init(&c->io, on_client, fd, EV_READ);
 	c->io.data = c;
 	ev_io_start(loop, &c->io);
+	/* A command that has arrived goes before the end of its time. */
+	ev_timer_init(&c->late, client_on_late, COMMAND_SECONDS, 0);
+	ev_set_priority(&c->late, EV_MINPRI);
+	c->late.data = c;
+	ev_timer_start(loop, &c->late);
 }
 
 /* Creates the missing parent directories of the path, with mode 0755. */
@@ -428,6 +547,14 @@ struct uvd_control *uvd_control_adopt(struct ev_loop *loop, int fd, uid_t owner,
 	control->pause.data = control;
 	ev_io_start(loop, &control->io);
 	return control;
+}
+
+void uvd_control_charge(struct uvd_control *control, struct uvd_accounts *accounts, uvd_control_owners_fn owners,
+			void *arg)
+{
+	control->accounts = accounts;
+	control->owners = owners;
+	control->owners_arg = arg;
 }
 
 void uvd_control_pass_on(struct uvd_control *control)

@@ -6,12 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "account/account.h"
 #include "control/control.h"
 #include "core/core.h"
 #include "trace/trace.h"
 #include "util/util.h"
 
 /* MOST_OF_OTHERS: recorders of users who may change nothing; that leaves room for root. LOOK: seconds. */
+_Static_assert((int)UVD_MAX_OBSERVERS == (int)UVD_WHOLE_TRACES, "the table of limits says how many there are");
 enum { MOST = UVD_MAX_OBSERVERS, MOST_OF_OTHERS = 2, LOOK = 1 };
 
 struct uvd_control_traces {
@@ -24,7 +26,7 @@ struct uvd_control_traces {
 	struct {
 		struct uvd_recorder *recorder; /* NULL: unused */
 		bool others;
-		uid_t uid;
+		struct uvd_account *account; /* pays for it; a reference, or NULL */
 	} list[MOST];
 };
 
@@ -33,16 +35,24 @@ bool uvd_control_is_trace(const char *command)
 	return !strncmp(command, "trace", 5) && (!command[5] || command[5] == ' ');
 }
 
+static void traces_end(struct uvd_control_traces *traces, unsigned int i)
+{
+	if (!traces->list[i].recorder)
+		return;
+	uvd_recorder_free(traces->list[i].recorder);
+	traces->list[i].recorder = NULL;
+	uvd_account_uncharge(traces->list[i].account, UVD_RES_TRACES, 1);
+	uvd_account_put(traces->list[i].account);
+}
+
 /* Frees the recorders whose readers have gone. Returns whether one is left. */
 static bool traces_reap(struct uvd_control_traces *traces)
 {
 	bool left = false;
 
 	for (unsigned int i = 0; i < MOST; i++) {
-		if (traces->list[i].recorder && uvd_recorder_ended(traces->list[i].recorder)) {
-			uvd_recorder_free(traces->list[i].recorder);
-			traces->list[i].recorder = NULL;
-		}
+		if (traces->list[i].recorder && uvd_recorder_ended(traces->list[i].recorder))
+			traces_end(traces, i);
 		left |= traces->list[i].recorder != NULL;
 	}
 	return left;
@@ -54,8 +64,8 @@ static void traces_on_look(struct ev_loop *loop, struct ev_timer *w, int events)
 		ev_timer_stop(loop, w);
 }
 
-/* Returns an unused entry, or -1: this user, or all users together, have as many as they may. */
-static int traces_slot(const struct uvd_control_traces *traces, uid_t uid, bool may_change)
+/* Returns an unused entry, or -1: all users together have as many as they may. */
+static int traces_slot(const struct uvd_control_traces *traces, bool may_change)
 {
 	unsigned int others = 0;
 	int slot = -1;
@@ -66,10 +76,17 @@ static int traces_slot(const struct uvd_control_traces *traces, uid_t uid, bool 
 			continue;
 		}
 		others += traces->list[i].others;
-		if (!may_change && traces->list[i].others && traces->list[i].uid == uid)
-			return -1;
 	}
 	return may_change || others < MOST_OF_OTHERS ? slot : -1;
+}
+
+/* Charges a user who may change nothing within the share. */
+static bool traces_charge(struct uvd_account *account, bool may_change)
+{
+	if (!may_change)
+		return uvd_account_try(account, UVD_RES_TRACES, 1);
+	uvd_account_charge_anyway(account, UVD_RES_TRACES, 1);
+	return true;
 }
 
 static json_t *traces_start(struct uvd_control_traces *traces, pid_t pid, bool may_change)
@@ -81,21 +98,24 @@ static json_t *traces_start(struct uvd_control_traces *traces, pid_t pid, bool m
 						    .greeting = "{\"trace\":1}\n",
 						    .program = traces->program,
 						    .arg = traces->arg };
+	struct uvd_account *account = uvd_control_account(traces->control);
 	struct uvd_recorder *recorder;
 	int slot, err;
 
 	traces_reap(traces);
-	slot = traces_slot(traces, uid, may_change);
-	if (slot < 0)
+	slot = traces_slot(traces, may_change);
+	if (slot < 0 || !traces_charge(account, may_change))
 		return uvd_control_refuse("too many traces are running: end one of them first");
 	recorder = uvd_recorder_new(traces->engine, uvd_control_fd(traces->control), &config, &err);
-	if (!recorder)
+	if (!recorder) {
+		uvd_account_uncharge(account, UVD_RES_TRACES, 1);
 		return uvd_control_refuse(err == -EBUSY ? "too many traces are running: end one of them first"
 							: uvd_errno_name(err));
+	}
 	uvd_control_take(traces->control);
 	traces->list[slot].recorder = recorder;
 	traces->list[slot].others = !may_change;
-	traces->list[slot].uid = uid;
+	traces->list[slot].account = uvd_account_ref(account);
 	ev_timer_again(traces->loop, &traces->look);
 	return NULL;
 }
@@ -137,7 +157,7 @@ void uvd_control_traces_free(struct uvd_control_traces *traces)
 	if (!traces)
 		return;
 	for (unsigned int i = 0; i < MOST; i++)
-		uvd_recorder_free(traces->list[i].recorder);
+		traces_end(traces, i);
 	ev_timer_stop(traces->loop, &traces->look);
 	free(traces);
 }

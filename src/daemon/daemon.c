@@ -175,6 +175,14 @@ static bool daemon_plugins(struct uvd_daemon *d)
 		       : uvd_options_load_plugins(d->options, d->engine.plugins, d->log);
 }
 
+/* uvd_control_owners_fn. An engine process has no /proc, so the broker answers. */
+static int daemon_owners(void *arg, pid_t pid, uid_t uid, uid_t *uids, unsigned int max)
+{
+	struct uvd_daemon *d = arg;
+
+	return d->link ? uvd_link_peer_owners(d->link, pid, uid, uids, max) : uvd_peer_owners(pid, uid, uids, max);
+}
+
 static void daemon_start_plugin_jobs(struct uvd_daemon *d)
 {
 	const struct uvd_control_plugin_config config = {
@@ -212,6 +220,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	d->engine.lends = options->grant_fds;
 	if (!d->have_engine || !daemon_plugins(d) || uvd_options_give_filters(options, &d->engine))
 		return false;
+	uvd_control_charge(d->control, d->engine.accounts, daemon_owners, d);
 	daemon_start_plugin_jobs(d);
 	d->traces = uvd_control_traces_new(d->loop, d->control, &d->engine, uvd_daemon_program, d);
 	d->meters = uvd_control_meters_new(d->loop, d->control, &d->engine);

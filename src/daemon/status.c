@@ -358,7 +358,7 @@ json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
 	if (!strcmp(command, "status"))
 		return status_ask(d);
 	if (!strcmp(command, "accounts"))
-		return uvd_control_accounts(d->engine.accounts);
+		return uvd_control_accounts(d->control, d->engine.accounts);
 	if (!strcmp(command, "restart"))
 		return restart_answer(d, may_change);
 	if (uvd_control_is_plugin(command))

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include "broker/broker.h"
 #include "control/control.h"
 #include "options/options.h"
 #include "run/internal.h"
@@ -290,7 +292,7 @@ static json_t *run_control_answer(void *arg, const char *command, bool may_chang
 	if (!strcmp(command, "status"))
 		return uvd_run_status(c->engine);
 	if (!strcmp(command, "accounts"))
-		return uvd_control_accounts(c->engine->core.accounts);
+		return uvd_control_accounts(c->control, c->engine->core.accounts);
 	if (uvd_control_is_plugin(command))
 		return uvd_control_plugin(c->plugins, command, may_change);
 	if (uvd_control_is_filter(command))
@@ -360,6 +362,12 @@ static void run_control_start_plugins(struct uvd_run_control *c)
 	c->meters = uvd_control_meters_new(c->loop, c->control, &c->engine->core);
 }
 
+/* The user who runs PROGRAM pays for it, whatever its user namespaces. */
+static int run_control_owners(void *arg, pid_t pid, uid_t uid, uid_t *uids, unsigned int max)
+{
+	return uid == geteuid() ? 0 : uvd_peer_owners(pid, uid, uids, max);
+}
+
 static struct uvd_run_control *run_control_start(struct uvd_run_engine *e)
 {
 	struct uvd_run_control *c = calloc(1, sizeof(*c));
@@ -376,6 +384,7 @@ static struct uvd_run_control *run_control_start(struct uvd_run_engine *e)
 		run_control_release(c);
 		return NULL;
 	}
+	uvd_control_charge(c->control, e->core.accounts, run_control_owners, NULL);
 	run_control_start_plugins(c);
 	ev_async_init(&c->end, run_control_on_end);
 	ev_async_start(c->loop, &c->end);

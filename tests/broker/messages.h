@@ -50,6 +50,7 @@ static const struct {
 	[UVD_WIRE_ADAPTER] = { UVD_WIRE_CONTROL, .index = true },
 	[UVD_WIRE_PLUGIN] = { UVD_WIRE_CONTROL, .index = true, .name = true },
 	[UVD_WIRE_PLUGIN_OPTION] = { UVD_WIRE_CONTROL, .index = true, .value = true },
+	[UVD_WIRE_PEER_OWNERS] = { UVD_WIRE_CONTROL, .tid = true, .value = true },
 	[UVD_WIRE_RESTART] = { UVD_WIRE_CONTROL, .ends = true },
 	[UVD_WIRE_PEER] = { UVD_WIRE_QUESTIONS, .tid = true },
 	[UVD_WIRE_OPENER] = { UVD_WIRE_QUESTIONS, .tid = true },

@@ -421,8 +421,8 @@ END_TEST
 static struct message answer_to(const struct uvd_wire_request *r)
 {
 	static const unsigned int fds_out[UVD_WIRE_OPS] = {
-		[UVD_WIRE_NODE] = 1, [UVD_WIRE_UCAP] = 1, [UVD_WIRE_PEER] = 4,	  [UVD_WIRE_OPENER] = 1,
-		[UVD_WIRE_OPEN] = 1, [UVD_WIRE_TAKE] = 2, [UVD_WIRE_REGISTER] = 2
+		[UVD_WIRE_NODE] = 1,   [UVD_WIRE_UCAP] = 1, [UVD_WIRE_PEER_OWNERS] = 1, [UVD_WIRE_PEER] = 4,
+		[UVD_WIRE_OPENER] = 1, [UVD_WIRE_OPEN] = 1, [UVD_WIRE_TAKE] = 2,	[UVD_WIRE_REGISTER] = 2
 	};
 	struct message m = { .size = sizeof(m.a), .num_fds = r->op < UVD_WIRE_OPS ? fds_out[r->op] : 0 };
 

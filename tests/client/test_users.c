@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "account/account.h"
+#include "broker/broker.h"
 #include "child.h"
 
 enum { OWNER = 1000, FIRST = 100000, NUM = 1000 };
@@ -102,6 +103,8 @@ START_TEST(test_the_owner_of_each_namespace_above_pays_too)
 		child_order(&child, uid + 1);
 		child_says(&child);
 		assert_users(child.pid, 2, (uid_t[]){ FIRST + uid, OWNER });
+		ck_assert_int_eq(uvd_peer_owners(child.pid, FIRST + uid, uids, UVD_MAX_PAYERS), 1);
+		ck_assert_uint_eq(uids[0], OWNER);
 	}
 	child_order(&child, ~0ull);
 	ck_assert_uint_eq(child_says(&child), 0);
@@ -127,6 +130,24 @@ START_TEST(test_who_cannot_be_looked_up_is_refused)
 	ck_assert_ptr_null(uvd_caller_account(&gone, accounts, &err));
 	ck_assert_int_lt(err, 0);
 	uvd_accounts_free(accounts);
+}
+END_TEST
+
+START_TEST(test_number_and_id_of_a_peer_must_be_one_process)
+{
+	struct child child = child_start(changes_ids, NULL);
+	uid_t uids[UVD_MAX_PAYERS];
+
+	child_says(&child);
+	child_order(&child, OWNER);
+	child_says(&child);
+	ck_assert_int_eq(uvd_peer_owners(child.pid, OWNER, uids, UVD_MAX_PAYERS), 0);
+	ck_assert_int_eq(uvd_peer_owners(child.pid, 0, uids, UVD_MAX_PAYERS), 0); /* its effective id */
+	ck_assert_int_eq(uvd_peer_owners(child.pid, OWNER + 1, uids, UVD_MAX_PAYERS), -ESRCH);
+	child_end(&child);
+	ck_assert_int_eq(uvd_peer_owners(child.pid, OWNER, uids, UVD_MAX_PAYERS), -ESRCH);
+	/* The peer is outside of our PID namespace. */
+	ck_assert_int_eq(uvd_peer_owners(0, OWNER, uids, UVD_MAX_PAYERS), -ESRCH);
 }
 END_TEST
 
@@ -156,6 +177,7 @@ int main(int argc, char **argv)
 	tcase_add_test(tc, test_who_cannot_be_looked_up_is_refused);
 	tcase_add_test(tc, test_a_caller_that_was_let_go_is_nobody);
 	if (!geteuid()) {
+		tcase_add_test(tc, test_number_and_id_of_a_peer_must_be_one_process);
 		tcase_add_test(tc, test_the_real_user_pays_in_our_own_namespace);
 		tcase_add_test(tc, test_the_owner_of_each_namespace_above_pays_too);
 	}

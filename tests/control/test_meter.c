@@ -13,17 +13,19 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "account/account.h"
 #include "control/control.h"
 #include "harness.h"
 #include "../suite.h"
 
-enum { ROOT_METERS = UVD_MAX_COUNTERS, OF_OTHERS = 5, OF_USER = 2, ANSWER = 65536 };
+enum { ROOT_METERS = UVD_MAX_COUNTERS, OF_OTHERS = 5, OF_USER = 2, ANSWER = 65536, MAPPED = 100000 };
 
 static char folder[] = "/tmp/uverbsd-control-XXXXXX", path[64];
 static struct ev_loop *loop;
 static struct uvd_control *control;
 static struct uvd_control_meters *meters;
 static struct harness device;
+static struct uvd_accounts *accounts;
 static int async_fd;
 
 static json_t *answer(void *arg, const char *command, bool may_change)
@@ -31,8 +33,16 @@ static json_t *answer(void *arg, const char *command, bool may_change)
 	return uvd_control_is_meter(command) ? uvd_control_meter(meters, may_change) : NULL;
 }
 
+/* The user ids from MAPPED on are those of one user's namespace. */
+static int owners(void *arg, pid_t pid, uid_t uid, uid_t *uids, unsigned int max)
+{
+	uids[0] = 1000;
+	return uid >= MAPPED;
+}
+
 static void set_up(void)
 {
+	struct uvd_account_limits limits;
 	uint32_t comp_vectors;
 	int err;
 
@@ -45,8 +55,17 @@ static void set_up(void)
 	loop = ev_loop_new(EVBACKEND_POLL);
 	control = uvd_control_new(loop, path, answer, NULL, NULL, &err);
 	ck_assert_ptr_nonnull(control);
+	uvd_account_limits_init(&limits);
+	accounts = uvd_accounts_new(&limits, NULL);
+	ck_assert_ptr_nonnull(accounts);
+	uvd_control_charge(control, accounts, owners, NULL);
 	meters = uvd_control_meters_new(loop, control, &device.engine);
 	ck_assert_ptr_nonnull(meters);
+}
+
+static void is_left(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
+{
+	ck_abort_msg("user %u still has %lu of resource %d", uid, (unsigned long)used, res);
 }
 
 static void tear_down(void)
@@ -54,6 +73,8 @@ static void tear_down(void)
 	uvd_control_meters_free(meters);
 	ck_assert_uint_eq(atomic_load(&device.engine.observers.watched), 0);
 	uvd_control_free(control);
+	uvd_accounts_each(accounts, is_left, NULL);
+	uvd_accounts_free(accounts);
 	ev_loop_destroy(loop);
 	rmdir(folder);
 	close(async_fd);
@@ -162,8 +183,9 @@ START_TEST(test_users_share_what_root_leaves_and_one_has_two)
 	int fds[ROOT_METERS];
 
 	for (int i = 0; i < OF_USER; i++)
-		fds[i] = meter_as(1000, "\"meter\":1");
+		fds[i] = meter_as(i ? MAPPED : 1000, "\"meter\":1");
 	close(meter_as(1000, "too many watch already"));
+	close(meter_as(MAPPED + 1, "too many watch already"));
 	fds[2] = meter_as(1001, "\"meter\":1");
 	fds[3] = meter_as(1001, "\"meter\":1");
 	fds[4] = meter_as(1002, "\"meter\":1");

@@ -248,6 +248,39 @@ def test_without_a_run_it_says_so(options, tmp_path):
     assert done.returncode == 1 and "no uverbsd answers on" in done.stderr
 
 
+@contextlib.contextmanager
+def daemon_that_says(path, text):
+    """Listens, says this to each client and closes the connection, whether the client has sent its command or not."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    with listener.accept()[0] as client:
+                        client.sendall(text)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield path
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(STUCK)
+
+
+@pytest.mark.parametrize("text, expected", [
+    (b"", "closed the connection without an answer (ECONNRESET)"),
+    (b'{"error":"your user has too many"}\n', "your user has too many"),
+])
+@pytest.mark.parametrize("command", [["status"], ["status", "--accounts"], ["status", "--watch", "--json"], ["trace"], ["env", "--control", "control"],
+                                     ["device", "remove", "x"], ["device", "add", "x"], ["plugin", "list"],
+                                     ["filter", "list"], ["port", "x", "1", "up"], ["restart"]])
+def test_command_whose_connection_is_closed_says_what_happened(command, text, expected, tmp_path):
+    with daemon_that_says(tmp_path / "control", text) as control:
+        done = subprocess.run([UVERBSCTL, *command], capture_output=True, text=True, timeout=STUCK, check=False, cwd=tmp_path,
+                              env={**os.environ, "UVERBSD_CONTROL": str(control)})
+    assert done.returncode == 1 and expected in done.stderr, done
+
+
 # ---- the calls of each verb --------------------------------------------------------------------------------------------------------
 
 CALLS = "pd = PD ALLOC\nPD DEALLOC --pd_handle $pd\n"
