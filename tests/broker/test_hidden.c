@@ -131,7 +131,7 @@ START_TEST(test_hidden_program_is_reached_in_an_ioctl_of_verbs)
 		ck_assert(pread(fds.fd[0], &word, sizeof(word), (off_t)(uintptr_t)&secret) == sizeof(word) &&
 			  word == 1);
 		uvd_wire_close(&fds);
-		loan = serve_loan(&sock);
+		loan = serve_loan(pid, &sock);
 		ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = pid }, -1), 0);
 		close(sock);
 		waitpid(loan, NULL, 0);
