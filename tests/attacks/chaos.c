@@ -2,7 +2,7 @@
 /*
  * chaos SECONDS SEED [mapped]: processes of one user attack the device at random: random verbs by several threads on
  * shared files, descriptors passed between processes, signals, execs, kills, memory that is mapped and unmapped
- * meanwhile, and memory that does not answer.
+ * meanwhile, and memory that does not answer. SIGTERM ends it after the round.
  *
  * mapped (start as root): the user is 1000, in a user namespace with 999 more ids, and each process takes one of these.
  * Otherwise the processes keep the ids of this one.
@@ -34,13 +34,17 @@ enum {
 	FIRST_MAPPED = 200000,
 	THREADS = 4,
 	MEMORY = 16 * 4096,
-	HANDLES = 40,
-	PROCESSES = 6
+	HANDLES = 16,
+	FIRST_OBJECTS = 2,
+	ALL_ACCESS = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE | IB_UVERBS_ACCESS_REMOTE_READ,
+	DRIVER_DATA = 256,
+	PROCESSES = 7
 };
-enum role { KILLED, EXECS, CLOSES, STOPS, SLOW_MEMORY, GRANTS };
+enum role { KILLED, EXECS, CLOSES, STOPS, SLOW_MEMORY, GRANTS, SLOW_FILE };
 
 static int pot[2]; /* descriptors of device files; every process puts in and takes out */
 static bool mapped;
+static volatile sig_atomic_t ended;
 
 struct worker {
 	pthread_t thread;
@@ -121,6 +125,94 @@ static void spoil_memory(struct worker *w)
 	}
 }
 
+/* Mostly small; at times as large as a count can be. */
+static uint32_t count(struct worker *w, uint32_t small)
+{
+	switch (rnd(&w->seed) % 16) {
+	case 0:
+		return rnd(&w->seed) << 8 | 0xff;
+	case 1:
+		return 1u << rnd(&w->seed) % 32;
+	default:
+		return 1 + rnd(&w->seed) % small;
+	}
+}
+
+static void create_with_driver_data(struct worker *w, enum uv_front front)
+{
+	struct ib_uverbs_create_cq cq = { .cqe = count(w, 64), .comp_channel = -1 };
+	struct ib_uverbs_create_qp qp = { .pd_handle = rnd(&w->seed) % HANDLES,
+					  .send_cq_handle = rnd(&w->seed) % HANDLES,
+					  .recv_cq_handle = rnd(&w->seed) % HANDLES,
+					  .max_send_wr = count(w, 16),
+					  .max_recv_wr = count(w, 16),
+					  .max_send_sge = count(w, 4),
+					  .max_recv_sge = count(w, 4),
+					  .max_inline_data = count(w, 64),
+					  .qp_type = 2 + rnd(&w->seed) % 3 };
+	struct ib_uverbs_create_qp_resp resp;
+	uint8_t in[DRIVER_DATA], out[DRIVER_DATA];
+	struct uv_cmd cmd = { IB_USER_VERBS_CMD_CREATE_CQ,
+			      &cq,
+			      sizeof(cq),
+			      &resp,
+			      sizeof(struct ib_uverbs_create_cq_resp),
+			      in,
+			      rnd(&w->seed) % DRIVER_DATA & ~7,
+			      out,
+			      rnd(&w->seed) % DRIVER_DATA & ~7 };
+
+	for (size_t i = 0; i < sizeof(in); i++)
+		in[i] = rnd(&w->seed);
+	if (rnd(&w->seed) % 2) {
+		cmd.command = IB_USER_VERBS_CMD_CREATE_QP;
+		cmd.in = &qp;
+		cmd.in_len = sizeof(qp);
+		cmd.out_len = sizeof(resp);
+	}
+	uv_cmd(w->fd, front, &cmd);
+}
+
+/* Half of the regions are small: the pages of large ones are rarely all there. */
+static void register_memory(struct worker *w, enum uv_front front, uint32_t pd, struct uv_mr *mr)
+{
+	const uint32_t len = 1 + rnd(&w->seed) % (rnd(&w->seed) % 2 ? MEMORY : MEMORY / 16);
+
+	uv_reg_mr(w->fd, front, pd, w->mem + rnd(&w->seed) % MEMORY, len,
+		  rnd(&w->seed) % 2 ? ALL_ACCESS : rnd(&w->seed) & 0xf, mr);
+}
+
+static void rereg_mr(struct worker *w, enum uv_front front, struct uv_mr *mr)
+{
+	const struct ib_uverbs_rereg_mr attr = { .mr_handle = rnd(&w->seed) % HANDLES,
+						 .flags = rnd(&w->seed) % 9,
+						 .start = (uintptr_t)w->mem + rnd(&w->seed) % MEMORY,
+						 .length = rnd(&w->seed) % MEMORY,
+						 .hca_va = (uintptr_t)w->mem,
+						 .pd_handle = rnd(&w->seed) % HANDLES,
+						 .access_flags = rnd(&w->seed) & 0xf };
+	struct ib_uverbs_rereg_mr_resp resp;
+	const struct uv_cmd cmd = { .command = IB_USER_VERBS_CMD_REREG_MR,
+				    .in = &attr,
+				    .in_len = sizeof(attr),
+				    .out = &resp,
+				    .out_len = sizeof(resp) };
+
+	if (!uv_cmd(w->fd, front, &cmd))
+		*mr = (struct uv_mr){ attr.mr_handle, resp.lkey, resp.rkey };
+}
+
+static void create_ah(struct worker *w, enum uv_front front, uint32_t pd)
+{
+	struct ib_uverbs_ah_attr attr = { .dlid = 1, .port_num = 1, .is_global = rnd(&w->seed) % 4 != 0 };
+	uint32_t handle;
+
+	attr.grh.sgid_index = rnd(&w->seed) % 4;
+	/* The adapter's own address, ::ffff:10.99.0.1, or one that nobody has. */
+	memcpy(attr.grh.dgid + 10, (uint8_t[]){ 0xff, 0xff, 10, 99, 0, 1 + rnd(&w->seed) % 2 }, 6);
+	uv_create_ah(w->fd, front, pd, &attr, &handle);
+}
+
 static void modify_qp(struct worker *w, enum uv_front front)
 {
 	struct ib_uverbs_modify_qp attr = {
@@ -171,22 +263,23 @@ static void random_call(struct worker *w, struct uv_mr *mr)
 	struct uv_qp qp;
 	int channel;
 
-	switch (rnd(&w->seed) % 20) {
+	switch (rnd(&w->seed) % 26) {
 	case 0:
 		uv_alloc_pd(w->fd, front, &h);
 		break;
 	case 1:
-		cq.cqe = 1 + rnd(&w->seed) % 100;
+		cq.cqe = count(w, 100);
 		uv_create_cq(w->fd, front, &cq, &h, &cqe);
 		break;
 	case 2:
 		qp_attr.type = 2 + rnd(&w->seed) % 3;
+		qp_attr.cap.max_send_wr = count(w, 16);
+		qp_attr.cap.max_recv_sge = count(w, 4);
 		uv_create_qp(w->fd, front, &qp_attr, &qp);
 		break;
 	case 3:
 	case 4:
-		uv_reg_mr(w->fd, front, any, w->mem + rnd(&w->seed) % MEMORY, rnd(&w->seed) % MEMORY,
-			  rnd(&w->seed) & 0xf, mr);
+		register_memory(w, front, any, mr);
 		break;
 	case 5:
 		uv_dereg_mr(w->fd, front, any);
@@ -213,9 +306,10 @@ static void random_call(struct worker *w, struct uv_mr *mr)
 		uv_poll_cq(w->fd, front, any, 4, wc);
 		break;
 	case 15:
-		uv_resize_cq(w->fd, front, any, 1 + rnd(&w->seed) % 200, &cqe);
+		uv_resize_cq(w->fd, front, any, count(w, 200), &cqe);
 		break;
 	case 16:
+		srq_attr.max_wr = count(w, 16);
 		uv_create_srq(w->fd, front, &srq_attr, &srq);
 		break;
 	case 17:
@@ -224,6 +318,24 @@ static void random_call(struct worker *w, struct uv_mr *mr)
 		break;
 	case 18:
 		uv_query_device(w->fd, front, &device);
+		break;
+	case 19:
+		create_with_driver_data(w, front);
+		break;
+	case 20:
+		rereg_mr(w, front, mr);
+		break;
+	case 21:
+		create_ah(w, front, any);
+		break;
+	case 22:
+		uv_destroy_ah(w->fd, front, any);
+		break;
+	case 23:
+		uv_destroy_srq(w->fd, front, any, &h);
+		break;
+	case 24:
+		uv_req_notify_cq(w->fd, front, any, false);
 		break;
 	default:
 		spoil_memory(w);
@@ -277,12 +389,38 @@ static void become_mapped(unsigned int *seed)
 	MUST(!prctl(PR_SET_DUMPABLE, 1));
 }
 
-static void start_workers(struct worker *workers, int fd, enum role role, unsigned int seed)
+/* Objects of each kind, so that a random handle is often that of one. */
+static void create_first_objects(int fd)
+{
+	static char page[4096];
+	struct uv_srq_attr srq_attr;
+	struct uv_qp_attr qp_attr;
+	uint32_t pd, cq, cqe;
+	struct uv_srq srq;
+	struct uv_qp qp;
+	struct uv_mr mr;
+
+	for (int i = 0; i < FIRST_OBJECTS; i++) {
+		if (uv_alloc_pd(fd, UV_WRITE, &pd) || uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, &cqe))
+			return;
+		qp_attr = uv_qp_attr(pd, cq);
+		qp_attr.type = i ? IB_UVERBS_QPT_UD : IB_UVERBS_QPT_RC;
+		srq_attr = uv_srq_attr(pd);
+		uv_create_qp(fd, UV_WRITE, &qp_attr, &qp);
+		uv_create_srq(fd, UV_WRITE, &srq_attr, &srq);
+		uv_reg_mr(fd, UV_WRITE, pd, page, sizeof(page), ALL_ACCESS, &mr);
+	}
+}
+
+/* slow_file: -1, or a file that does not answer: half of the memory. */
+static void start_workers(struct worker *workers, int fd, enum role role, int slow_file, unsigned int seed)
 {
 	int file = memfd_create("chaos", MFD_CLOEXEC);
 	char *mem = uv_pages(MEMORY, PROT_READ | PROT_WRITE);
 
 	(void)!ftruncate(file, MEMORY);
+	if (slow_file >= 0)
+		mmap(mem, MEMORY / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, slow_file, 0);
 	for (int i = 0; i < THREADS; i++) {
 		workers[i] = (struct worker){ .fd = fd, .file = file, .seed = seed + i, .mem = mem };
 		MUST(!pthread_create(&workers[i].thread, NULL, role == GRANTS ? grants : work, &workers[i]));
@@ -302,19 +440,20 @@ static __attribute__((noreturn)) void process(enum role role, unsigned int seed)
 	signal(SIGBUS, SIG_IGN);
 	if (mapped)
 		become_mapped(&seed);
-	if (role == SLOW_MEMORY)
+	if (role == SLOW_MEMORY || role == SLOW_FILE)
 		slow_start(&slow);
 	fd = uv_open();
 	if (fd < 0)
 		_exit(0);
 	uv_get_context(fd, UV_INVOKE, &async, &vectors);
+	create_first_objects(fd);
 	pot_put(fd);
 	taken = rnd(&seed) % 2 ? pot_take() : -1;
 	if (role == GRANTS) {
 		sigaction(SIGALRM, &(struct sigaction){ .sa_handler = on_alarm, .sa_flags = SA_RESTART }, NULL);
 		setitimer(ITIMER_REAL, &often, NULL);
 	}
-	start_workers(workers, taken >= 0 ? taken : fd, role, seed);
+	start_workers(workers, taken >= 0 ? taken : fd, role, role == SLOW_FILE ? slow.file : -1, seed);
 	nap(50 + rnd(&seed) % 400);
 	switch (role) {
 	case EXECS:
@@ -331,6 +470,11 @@ static __attribute__((noreturn)) void process(enum role role, unsigned int seed)
 		slow_hold_mmap_lock(&slow);
 		nap(rnd(&seed) % 2500);
 		slow_open_gate(&slow);
+		break;
+	case SLOW_FILE:
+		nap(rnd(&seed) % 1000);
+		slow_answer(&slow);
+		nap(rnd(&seed) % 1000);
 		break;
 	default:
 		nap(300);
@@ -360,13 +504,20 @@ static void one_round(unsigned int seed)
 		close(fd);
 }
 
+static void on_term(int sig)
+{
+	ended = 1;
+}
+
 static int rounds(double seconds, unsigned int seed)
 {
 	double end = now_s() + seconds;
 	int n = 0;
 
 	MUST(!socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pot));
-	for (; now_s() < end; n++)
+	uv_driver_id(); /* so that no process has to find it */
+	MUST(!sigaction(SIGTERM, &(struct sigaction){ .sa_handler = on_term, .sa_flags = SA_RESTART }, NULL));
+	for (; now_s() < end && !ended; n++)
 		one_round(seed + n * 1000);
 	printf("%d rounds\n", n);
 	fflush(stdout);
