@@ -90,10 +90,24 @@ static struct user **user_bucket(const struct uvd_accounts *accounts, uid_t uid)
 	return &accounts->buckets[uid % USER_BUCKETS];
 }
 
+/* Nothing holds anything for the user any more, so a charge that is left was forgotten. The tests look for this line. */
+static void user_tell_left(const struct uvd_accounts *accounts, const struct user *user)
+{
+	for (int res = 0; accounts->log && res < UVD_NUM_RES; res++) {
+		const uint64_t left = atomic_load_explicit(&user->used[res], memory_order_relaxed);
+
+		if (left)
+			uvd_logf(accounts->log, UVD_ERR,
+				 "a fault of uverbsd: user %u is still charged for %" PRIu64 " %s, and has nothing",
+				 user->uid, left, uvd_limit_rows[res].what ?: "objects of an unknown type");
+	}
+}
+
 static void account_user_free(struct uvd_accounts *accounts, struct user *user)
 {
 	struct user **p = user_bucket(accounts, user->uid);
 
+	user_tell_left(accounts, user);
 	while (*p != user)
 		p = &(*p)->next;
 	*p = user->next;

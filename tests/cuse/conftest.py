@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Fixtures that start a daemon on real CUSE: these tests run as root in the virtual machine (tests/vm/suite)."""
+import collections
 import contextlib
 import json
 import os
@@ -23,6 +24,7 @@ SYSUSERS = pathlib.Path(__file__).resolve().parents[2] / "contrib" / "sysusers.d
 NOBODY = 65534
 NOBODYS_GROUP = 65533  # a different number: a test must fail if a user id is taken for a group id
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
+SETTLED = 5  # seconds: what a client has left must be gone by then
 
 
 # Half a minute each, so with --long only. tests/broker and the other cases of the same test are short tests of the same kind.
@@ -81,6 +83,8 @@ class Daemon:
         wait_for("uverbsd's start", lambda: self.text_of("uverbsd: ready:") or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()
         self.nodes = re.search("uverbsd: ready: (.*)", self.log.read_text()).group(1).split()
+        self.begun = self.serving, self.devices()
+        self.at_start, self.children_at_start = self.descriptors(), len(children(self.process.pid))
 
     @property
     def serving(self):
@@ -122,6 +126,35 @@ class Daemon:
             wait_for("an idle daemon", self.idle)
         except AssertionError as e:
             raise AssertionError(f"{e}: {self.held()} {self.status()}") from None
+
+    def descriptors(self):
+        """What the serving process has open: how often each, without the numbers of sockets and of processes."""
+        found = collections.Counter()
+        for fd in pathlib.Path(f"/proc/{self.serving}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                found[re.sub(r"\d+", "N", os.readlink(fd))] += 1
+        return found
+
+    def left(self):
+        """What clients have left: charges, files, objects, grants, and descriptors that were not open at the start. None: nothing."""
+        if not self.idle():
+            return self.held(), self.status()
+        if (self.serving, self.devices()) != self.begun:
+            return None  # the test has replaced the process, or has removed or added devices
+        more = self.descriptors() - self.at_start
+        # The engine process keeps a socket to each child of the broker that has answered questions, and uses it again.
+        more["socket:[N]"] -= max(0, len(children(self.process.pid)) - self.children_at_start)
+        return +more or None
+
+    def devices(self):
+        return [d["node"] for d in self.status()["devices"]]
+
+    def left_in_the_end(self):
+        """What clients have left that have all ended: see left()."""
+        end = time.monotonic() + SETTLED
+        while (left := self.left()) and time.monotonic() < end:
+            time.sleep(0.1)
+        return left
 
     def stop(self, sig=signal.SIGTERM):
         self.process.send_signal(sig)
@@ -192,12 +225,16 @@ def start(tmp_path):
         daemons.append(Daemon(tmp_path, *options, **kwargs))
         return daemons[-1]
     yield start
+    end_clients()
+    found = [d.left_in_the_end() for d in daemons if d.process.poll() is None]
     for d in daemons:
         if d.process.poll() is None:
             assert d.stop() == 0, d.log.read_text()
         # A daemon that a test has killed leaves its sysfs directory. The next daemon replaces it.
         if d.process.returncode == 0:
             assert not left_behind()
+        assert not d.text_of(" is still charged for "), d.log.read_text()
+    assert not any(found), found
 
 
 def environment():
@@ -214,9 +251,20 @@ def run_client(mode, *args, user=NOBODY, timeout=STUCK, **kwargs):
     assert done.returncode == 0, f"{mode}: {done.returncode} {done.stdout}"
 
 
+looping = []  # clients that a test has started: they end before it is seen what they leave
+
+
+def end_clients():
+    while looping:
+        p = looping.pop()
+        p.kill()
+        p.wait(STUCK)
+
+
 def start_client(mode, *args, user=NOBODY):
-    """Starts a client that loops, and waits until it is ready."""
+    """Starts a client that loops, and waits until it is ready. It ends with the test at the latest."""
     p = subprocess.Popen([CLIENT, mode, *args], env=environment(), **ids_of(user),
                          stdout=subprocess.PIPE, text=True)
+    looping.append(p)
     assert p.stdout.readline() == "ready\n"
     return p

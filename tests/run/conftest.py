@@ -66,6 +66,18 @@ def until(what, seconds=STUCK):
 PERSONA = ("--persona", "hfi1")
 
 
+def nothing_is_charged(stderr):
+    """The engine says at its end for what users are still charged, although they have nothing any more (src/account/account.c)."""
+    assert " is still charged for " not in (stderr or ""), stderr
+
+
+class Started(subprocess.Popen):
+    def communicate(self, *args, **kw):
+        out, err = super().communicate(*args, **kw)
+        nothing_is_charged(err)
+        return out, err
+
+
 class Run:
     """Runs programs under `uverbsctl run` as one user, and finds what they have left behind."""
 
@@ -80,15 +92,19 @@ class Run:
 
     def __call__(self, *program, options=(), timeout=STUCK, **kw):
         kw = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": self.env, **kw}
-        return subprocess.run(self.argv(program, options), timeout=timeout, **kw)
+        r = subprocess.run(self.argv(program, options), timeout=timeout, **kw)
+        nothing_is_charged(r.stderr)
+        return r
 
     def without_persona(self, *program, options=()):
-        return subprocess.run(self.argv(program, options, ()), capture_output=True, text=True, env=self.env, timeout=STUCK)
+        r = subprocess.run(self.argv(program, options, ()), capture_output=True, text=True, env=self.env, timeout=STUCK)
+        nothing_is_charged(r.stderr)
+        return r
 
     def start(self, *program, options=(), **kw):
         kw = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
               "env": self.env, **kw}
-        p = subprocess.Popen(self.argv(program, options), **kw)
+        p = Started(self.argv(program, options), **kw)
         found = []
 
         def looked():
