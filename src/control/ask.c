@@ -68,14 +68,16 @@ char *uvd_control_read_line(FILE *f)
 static int control_send(int fd, const char *command)
 {
 	char *line;
-	int len = asprintf(&line, "%s\n", command), ret = 0;
+	int len = asprintf(&line, "%s\n", command), sent = 0, ret = 0;
 	ssize_t n;
 
 	if (len < 0)
 		return -ENOMEM;
-	for (int sent = 0; !ret && sent < len; sent += n > 0 ? n : 0) {
+	while (!ret && sent < len) {
 		n = send(fd, line + sent, len - sent, MSG_NOSIGNAL);
-		if (n < 0 && errno != EINTR)
+		if (n >= 0)
+			sent += n;
+		else if (errno != EINTR)
 			ret = errno == EPIPE || errno == ECONNRESET ? -EPIPE : -errno;
 	}
 	free(line);

@@ -14,10 +14,7 @@ CONTROL = "/run/uverbsd/control"
 
 
 def connect(number, user):
-    """
-    Connects as often as told, by a process of that user. Returns a socket that keeps the process while it is open, how many
-    connections are open, and whether the first and the last one end.
-    """
+    """Connects as often as told, by a process of that user. Returns a socket that keeps the process while it is open: see connected()."""
     ours, theirs = socket.socketpair()
     if not os.fork():
         try:
@@ -36,7 +33,12 @@ def connect(number, user):
         finally:
             os._exit(0)
     theirs.close()
-    return [ours], tuple(json.loads(ours.recv(100)))
+    return ours
+
+
+def connected(process):
+    """How many connections of the process are open, and whether the first and the last one end."""
+    return tuple(json.loads(process.recv(100)))
 
 
 def status(user=0):
@@ -53,23 +55,20 @@ def test_connections_of_one_user_push_out_nobody_elses(start):
     with subprocess.Popen([cuse.BUILD / "tools" / "uverbsctl", "device", "remove", "hfi1_0"], stdout=subprocess.PIPE) as remove:
         time.sleep(0.5)
         assert remove.poll() is None
-        # Each user may have eight connections; a new one replaces the user's oldest.
-        crowd = [connect(60, USER)]
-        assert crowd[0][1] == (8, True, False)
-        crowd += [connect(9, USER + i) for i in range(1, 8)]
-        assert all(said == (8, True, False) for _, said in crowd)
+        # Each user may have eight connections; a new one replaces the user's oldest. All at once: they end after five seconds.
+        crowd = [connect(60 if i == 0 else 9, USER + i) for i in range(8)]
+        assert [connected(p) for p in crowd] == [(8, True, False)] * 8
         # Connections that have sent no command for a second give way to a further user, and root's do not count.
         crowd.append(connect(2, USER + 8))
-        assert crowd[-1][1][0] == 2
+        assert connected(crowd[-1])[0] == 2
         assert len(status()["devices"]) == 2
         crowd.append(connect(60, 0))
         assert remove.poll() is None and len(status()["devices"]) == 2
         held.end()
         assert remove.wait(cuse.STUCK) == 0
         assert b"hfi1_0" in remove.stdout.read()
-    for sockets, _ in crowd:
-        for s in sockets:
-            s.close()
+    for process in crowd:
+        process.close()
     assert len(status(USER)["devices"]) == 1
     d.wait_idle()
 

@@ -295,7 +295,8 @@ def hostile_answer():
     """All that any command prints, with control characters in each text and each name."""
     evil = "x" + CONTROLS
     device = {key: evil for key in ("device", "node", "rdev", "backend", "persona", "abi", "transport")}
-    device |= {"open": 2 ** 63 - 1, "objects": {evil: 1 << 62}, "requests": -1, "files": [{"program": evil, "objects": -5, "types": {evil: 1},
+    device |= {"open": 2 ** 63 - 1, "objects": {evil: 1 << 62}, "requests": -1}
+    device |= {"files": [{"program": evil, "objects": -5, "types": {evil: 1},
                "tree": [{"type": evil, "access": evil, "length": 1, "qp_type": evil, "qp_num": 1}]}], "rules": [{"rule": evil}],
                "filters": [{"filter": evil, "rules": [{"rule": evil}]}]}
     rows = [{"uid": 1, "used": 2, "limit": 3, "resource": evil, "device": evil}]

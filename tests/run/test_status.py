@@ -271,8 +271,8 @@ def daemon_that_says(path, text):
     (b"", "closed the connection without an answer (ECONNRESET)"),
     (b'{"error":"your user has too many"}\n', "your user has too many"),
 ])
-@pytest.mark.parametrize("command", [["status"], ["status", "--accounts"], ["status", "--watch", "--json"], ["trace"], ["env", "--control", "control"],
-                                     ["device", "remove", "x"], ["device", "add", "x"], ["plugin", "list"],
+@pytest.mark.parametrize("command", [["status"], ["status", "--accounts"], ["status", "--watch", "--json"], ["trace"],
+                                     ["env", "--control", "control"], ["device", "remove", "x"], ["device", "add", "x"], ["plugin", "list"],
                                      ["filter", "list"], ["port", "x", "1", "up"], ["restart"]])
 def test_command_whose_connection_is_closed_says_what_happened(command, text, expected, tmp_path):
     with daemon_that_says(tmp_path / "control", text) as control:
