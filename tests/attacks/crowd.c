@@ -4,7 +4,7 @@
  *
  *   lock    another process holds its mmap_lock; the calls return when a line comes on stdin
  *   open    the same, but the calls open the node: the broker's child that reads the path waits for that memory
- *   fault   the calls wait for a page that is never filled (userfaultfd; start as root)
+ *   fault   the calls' attributes are in a page that is never filled (userfaultfd; start as root)
  *   objects no threads: this process makes N memory registrations
  *
  * Prints "stuck" when the threads are in their calls. When a line comes on stdin, "lock" and "open" print how many
@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "uv.h"
+#include "request.h"
 #include "slow.h"
 
 static struct uv_tree tree;
@@ -53,15 +54,15 @@ static void *caller(void *arg)
 		pause();
 }
 
-static const void *page_that_waits(void)
+static const void *request_that_waits(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct uffdio_register range = { { (uintptr_t)page, 4096 }, UFFDIO_REGISTER_MODE_MISSING };
+	uint8_t *pages = mmap(NULL, 2 * REQUEST_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uffdio_register range = { { (uintptr_t)pages + REQUEST_PAGE, REQUEST_PAGE }, UFFDIO_REGISTER_MODE_MISSING };
 	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC);
 
 	MUST(uffd >= 0 && !ioctl(uffd, UFFDIO_API, &api) && !ioctl(uffd, UFFDIO_REGISTER, &range));
-	return page;
+	return request_across(pages);
 }
 
 static void crowd(struct slow *slow, unsigned int n, int ready)
@@ -77,7 +78,7 @@ static void crowd(struct slow *slow, unsigned int n, int ready)
 	if (slow)
 		slow_hold_mmap_lock(slow);
 	else
-		asked = page_that_waits();
+		asked = request_that_waits();
 	for (unsigned int i = 0; i < n; i++)
 		MUST(write(go[1], "g", 1) == 1);
 	MUST(write(ready, "r", 1) == 1);
