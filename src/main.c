@@ -2,6 +2,7 @@
 /* uverbsd: RDMA device nodes served from userspace, for the whole machine. */
 #include "daemon/daemon.h"
 #include "options/options.h"
+#include "util/util.h"
 #include <malloc.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -17,8 +18,13 @@ static const char usage[] =
 int main(int argc, char **argv)
 {
 	struct uvd_options options;
-	int status;
+	int status = uvd_fd_open_standard();
 
+	if (status) {
+		dprintf(STDERR_FILENO, "%s: /dev/null: %s: standard descriptors are closed, and cannot be opened\n", argv[0],
+			uvd_errno_name(status));
+		return 1;
+	}
 	/* Every grant has a thread of its own. Without a limit glibc would give many a heap that it never frees. */
 	mallopt(M_ARENA_MAX, 2);
 	/* Each worker has a buffer for the longest request. Of most of them only the first page is used. */

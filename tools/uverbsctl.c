@@ -63,7 +63,12 @@ int main(int argc, char **argv)
 {
 	struct uvd_nearest nearest = { .wrong = argc > 1 ? argv[1] : "" };
 	char names[UVD_NEAREST_TEXT];
+	const int ret = uvd_fd_open_standard();
 
+	if (ret) {
+		fprintf(stderr, "uverbsctl: /dev/null: %s: standard descriptors are closed, and cannot be opened\n", uvd_errno_name(ret));
+		return 1;
+	}
 	if (argc < 2)
 		return uverbsctl_usage(stderr, 2);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))

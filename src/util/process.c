@@ -106,3 +106,15 @@ int uvd_fd_raise(int fd)
 	close(fd);
 	return high;
 }
+
+int uvd_fd_open_standard(void)
+{
+	int fd;
+
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		/* open() returns the lowest free number: those below it are open already. */
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			return -errno;
+	}
+	return 0;
+}

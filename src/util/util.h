@@ -140,6 +140,11 @@ bool uvd_process_lives(pid_t pid, unsigned long long *start);
  */
 int uvd_fd_raise(int fd);
 /*
+ * Opens /dev/null as each of the descriptors 0, 1 and 2 that is closed: else a file that the program opens later gets that number,
+ * and messages, or the closing of standard input, go to it. Call it before anything opens a file. Returns 0 or a negative errno.
+ */
+int uvd_fd_open_standard(void);
+/*
  * Reads a status file of /proc, just opened, as a string. Leaves out the groups: with 64 Ki of them the text has 700 KB.
  * Cuts off what does not fit. Returns the length or a negative errno.
  */

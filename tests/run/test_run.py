@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -229,6 +230,18 @@ def test_program_has_its_files_signals_and_session(run):
     os.close(read)
     r = run("sh", "-c", "cat; ps -o sid= -p $$", input="stdin\n")
     assert r.stdout.split() == ["stdin", str(os.getsid(0))]
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_descriptor_is_like_dev_null(run, closed):
+    """A file that the launcher or the engine opens must not get the number 0, 1 or 2: `run` leaves nothing behind then, either."""
+    out = pathlib.Path(run.folder, "out")
+    program = f"exec >{out} 2>&1; ibv_devices; readlink /proc/self/fd/0"
+    launch = shlex.join(run.argv(["sh", "-c", program]))
+    r = subprocess.run(["sh", "-c", f"{launch} {closed}"], env=run.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                       timeout=STUCK)
+    assert r.returncode == 0, (r, out.read_text())
+    assert re.search(r"hfi1_0\s.*\n/dev/null\n", out.read_text(), re.S)
 
 
 # ---- closing, dying --------------------------------------------------------------------------------------------------
