@@ -21,8 +21,8 @@ int main(int argc, char **argv)
 	int status = uvd_fd_open_standard();
 
 	if (status) {
-		dprintf(STDERR_FILENO, "%s: /dev/null: %s: standard descriptors are closed, and cannot be opened\n", argv[0],
-			uvd_errno_name(status));
+		dprintf(STDERR_FILENO, "%s: /dev/null: %s: standard descriptors are closed, and cannot be opened\n",
+			argv[0], uvd_errno_name(status));
 		return 1;
 	}
 	/* Every grant has a thread of its own. Without a limit glibc would give many a heap that it never frees. */

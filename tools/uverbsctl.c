@@ -66,7 +66,8 @@ int main(int argc, char **argv)
 	const int ret = uvd_fd_open_standard();
 
 	if (ret) {
-		fprintf(stderr, "uverbsctl: /dev/null: %s: standard descriptors are closed, and cannot be opened\n", uvd_errno_name(ret));
+		fprintf(stderr, "uverbsctl: /dev/null: %s: standard descriptors are closed, and cannot be opened\n",
+			uvd_errno_name(ret));
 		return 1;
 	}
 	if (argc < 2)

@@ -58,7 +58,8 @@ static const void *request_that_waits(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	uint8_t *pages = mmap(NULL, 2 * REQUEST_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct uffdio_register range = { { (uintptr_t)pages + REQUEST_PAGE, REQUEST_PAGE }, UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_register range = { { (uintptr_t)pages + REQUEST_PAGE, REQUEST_PAGE },
+					 UFFDIO_REGISTER_MODE_MISSING };
 	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC);
 
 	MUST(uffd >= 0 && !ioctl(uffd, UFFDIO_API, &api) && !ioctl(uffd, UFFDIO_REGISTER, &range));

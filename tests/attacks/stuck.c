@@ -55,7 +55,8 @@ static void second_process(int fd, uint32_t pd, int ready, const char *mode)
 	MUST(write(ready, "r", 1) == 1);
 	if (!strcmp(mode, "page")) {
 		pages = mmap(NULL, 2 * REQUEST_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		MUST(mmap(pages + REQUEST_PAGE, REQUEST_PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, slow.file, 0) != MAP_FAILED);
+		MUST(mmap(pages + REQUEST_PAGE, REQUEST_PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, slow.file, 0) !=
+		     MAP_FAILED);
 		uv_ioctl_raw(fd, RDMA_VERBS_IOCTL, request_across(pages));
 	} else {
 		uv_reg_mr(fd, UV_INVOKE, pd, page, sizeof(page), IB_UVERBS_ACCESS_LOCAL_WRITE, &mr);

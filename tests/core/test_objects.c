@@ -526,6 +526,32 @@ START_TEST(test_event_files_that_no_one_holds_are_collected)
 }
 END_TEST
 
+static int answer_of_look; /* of the transport's look at all processes, which finds no use */
+
+static int transport_looks(struct uvd_engine *engine, const uint64_t *inos, unsigned int num, bool *used,
+			   uint64_t *cpu_ns)
+{
+	for (unsigned int i = 0; i < num; i++)
+		used[i] = false;
+	return answer_of_look;
+}
+
+/* Nobody knows then whether a client still uses its event file. */
+START_TEST(test_event_files_stay_if_the_transport_cannot_look)
+{
+	bed.dev.engine->sockets_in_use = transport_looks;
+	answer_of_look = -EAGAIN;
+	for (int i = 0; i < 200; i++)
+		close(channel_new());
+	ck_assert_uint_eq(bed.call.file->num_event_files, 200);
+	answer_of_look = 0;
+	for (int i = 0; i < 64; i++)
+		close(channel_new());
+	ck_assert_uint_le(bed.call.file->num_event_files, 66);
+	bed.dev.engine->sockets_in_use = NULL;
+}
+END_TEST
+
 /*
  * The next test begins UVD_MAX_EVENT_FILES objects, each with a read lock, in one thread: more locks than
  * ThreadSanitizer's deadlock detector supports.
@@ -597,6 +623,7 @@ int main(void)
 	tcase_add_test(tc, test_an_fd_attribute_that_cannot_be_written_is_efault_before_the_grant);
 	tcase_add_test(tc, test_handle_06_only_an_event_file_of_this_file_and_type_is_found);
 	tcase_add_test(tc, test_event_files_that_no_one_holds_are_collected);
+	tcase_add_test(tc, test_event_files_stay_if_the_transport_cannot_look);
 	tcase_add_test(tc, test_event_files_have_a_limit);
 	suite_add_tcase(s, tc);
 	tcase_set_timeout(early, 60);
