@@ -52,21 +52,23 @@ def test_connections_of_one_user_push_out_nobody_elses(start):
     d = start("--devices", "2")
     held = Attack("stuck", "page", user=0)
     cuse.wait_for("a call that waits", lambda: d.held().get(USER, {}).get("calls"))
-    with subprocess.Popen([cuse.BUILD / "tools" / "uverbsctl", "device", "remove", "hfi1_0"], stdout=subprocess.PIPE) as remove:
+    remove = subprocess.Popen([cuse.BUILD / "tools" / "uverbsctl", "device", "remove", "hfi1_0"], stdout=subprocess.PIPE)
+    try:
         time.sleep(0.5)
         assert remove.poll() is None
         # Each user may have eight connections; a new one replaces the user's oldest. All at once: they end after five seconds.
         crowd = [connect(60 if i == 0 else 9, USER + i) for i in range(8)]
         assert [connected(p) for p in crowd] == [(8, True, False)] * 8
         # Connections that have sent no command for a second give way to a further user, and root's do not count.
+        time.sleep(1.2)
         crowd.append(connect(2, USER + 8))
-        assert connected(crowd[-1])[0] == 2
-        assert len(status()["devices"]) == 2
+        assert connected(crowd[-1])[0] >= 1
+        assert len(status(USER + 9)["devices"]) == 2 == len(status()["devices"])
         crowd.append(connect(60, 0))
         assert remove.poll() is None and len(status()["devices"]) == 2
+    finally:
         held.end()
-        assert remove.wait(cuse.STUCK) == 0
-        assert b"hfi1_0" in remove.stdout.read()
+    assert remove.wait(cuse.STUCK) == 0 and b"hfi1_0" in remove.stdout.read()
     for process in crowd:
         process.close()
     assert len(status(USER)["devices"]) == 1
