@@ -78,6 +78,7 @@ def few_tasks(tmp_path):
     subprocess.run(["umount", "--lazy", mount], check=True)
 
 
+@pytest.mark.xfail(run=False, reason="open: passed once with one process, takes minutes; with two processes something is left at its end")
 @pytest.mark.parametrize("separate", ["no", "yes"])
 def test_user_has_few_senders_that_wait_for_its_files_and_pays_for_them_until_they_end(start, tmp_path, few_tasks, separate):
     into = f'echo $$ >{few_tasks}/cgroup.procs && exec "$@"'
