@@ -65,7 +65,7 @@ def test_connections_of_one_user_push_out_nobody_elses(start):
         # Connections that have sent no command for a second give way to a further user, and root's do not count.
         time.sleep(1.2)
         crowd.append(connect(2, USER + 8))
-        assert connected(crowd[-1])[0] >= 1
+        assert connected(crowd[-1])[0] == 2
         assert len(status(USER + 9)["devices"]) == 2 == len(status()["devices"])
         crowd.append(connect(60, 0))
         assert remove.poll() is None and len(status()["devices"]) == 2
