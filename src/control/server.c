@@ -308,13 +308,16 @@ static const char *client_make_room(struct uvd_control *control, uid_t uid, bool
 		if (c->uid && client_is_idle(c) && ev_now(control->loop) - c->since > IDLE_SECONDS)
 			idle = c;
 	}
-	if (same_kind < (uid ? MAX_CLIENTS : MAX_OF_ROOT) || client_replace(control, uid, may_change))
+	if (same_kind < (uid ? MAX_CLIENTS : MAX_OF_ROOT))
 		return NULL;
+	/* First what has waited for long: the user's own connections may be about to send their commands. */
 	if (uid && idle) {
 		client_tell(idle->io.fd, "all connections are in use, and this one had no complete command after 1 s");
 		client_drop(idle);
 		return NULL;
 	}
+	if (client_replace(control, uid, may_change))
+		return NULL;
 	return "all connections to the control socket are in use: try again later, or end some: `uverbsctl status --accounts` "
 	       "of root shows whose they are";
 }
