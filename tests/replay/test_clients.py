@@ -22,7 +22,7 @@ def tracing(daemon, path):
         try:
             assert "it has begun" in trace.stderr.readline()
             yield
-            daemon.wait_idle()
+            daemon.wait_idle(but=["traces"])
         finally:
             trace.send_signal(signal.SIGINT)
         assert trace.wait(record.STUCK) == 0, trace.stderr.read()
