@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-#include "account/account.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -7,6 +6,7 @@
 #include <stdlib.h>
 #include <uverbsd/backend.h>
 #include <uverbsd/log.h>
+#include "account/users.h"
 #include "util/util.h"
 
 /*
@@ -14,45 +14,6 @@
  * halves the time on record. A user at or below LEAST_SPENT_NS counts as idle.
  */
 enum { SPENT_NS = 50 * 1000 * 1000, LEAST_SPENT_NS = SPENT_NS / 256 };
-
-/*
- * A user is in the bucket of its id. So a range of mapped ids, which has 65,536 of them by default (subuid(5)), adds one
- * user to each bucket: a client that uses all of its range makes no look-up of another user's longer.
- * WALK_*: a report copies this many users, from this many buckets, with one locking.
- */
-enum { USER_BUCKETS = 65536, WALK_USERS = 32, WALK_BUCKETS = 1024 };
-
-struct user {
-	struct user *next; /* in its bucket */
-	struct list_head of_spenders; /* if `spends` */
-	bool spends; /* it is in the list of spenders; the table's lock protects changes */
-	atomic_bool listed; /* a copy of `spends` for threads without the lock */
-	uid_t uid;
-	struct uvd_quota *quota; /* a reference: `used` is what the user holds of this device; NULL: of the daemon */
-	unsigned int ref; /* accounts that name it; under the table's lock */
-	_Atomic uint64_t used[UVD_NUM_RES];
-	_Atomic uint64_t spent; /* ns */
-	uint64_t compared; /* copy of `spent` for one comparison: threads add to it meanwhile; table's lock */
-	atomic_bool ahead; /* more was spent for it than the mean */
-};
-
-struct uvd_accounts {
-	struct uvd_account_limits limits;
-	uint64_t max[UVD_NUM_RES]; /* what they say of all devices together */
-	struct uvd_log *log;
-	pthread_mutex_t lock; /* protects the users */
-	struct user **buckets; /* USER_BUCKETS */
-	struct list_head spenders; /* users with time on record: only they are compared */
-	_Atomic uint64_t spent; /* ns since the last comparison */
-};
-
-struct uvd_account {
-	struct uvd_accounts *accounts;
-	atomic_uint ref;
-	unsigned int num;
-	struct user *spender; /* the last of users[] that is not root; NULL: all are root */
-	struct user *users[]; /* with a quota the last is the person's share of its device */
-};
 
 bool uvd_account_is_same(const struct uvd_account *a, const struct uvd_account *b)
 {
@@ -316,7 +277,7 @@ static uint64_t user_limit_why(const struct uvd_accounts *accounts, const struct
 	return of_quota;
 }
 
-static uint64_t user_limit(const struct uvd_accounts *accounts, const struct user *user, enum uvd_resource res)
+uint64_t uvd_user_limit(const struct uvd_accounts *accounts, const struct user *user, enum uvd_resource res)
 {
 	const struct uvd_quota *quota;
 
@@ -328,7 +289,7 @@ uint64_t uvd_account_most(const struct uvd_account *account, enum uvd_resource r
 	uint64_t most = UINT64_MAX, max;
 
 	for (unsigned int i = 0; account && i < account->num; i++) {
-		max = user_limit(account->accounts, account->users[i], res);
+		max = uvd_user_limit(account->accounts, account->users[i], res);
 		most = max < most ? max : most;
 	}
 	return most;
@@ -433,7 +394,7 @@ int uvd_account_charge(struct uvd_account *account, enum uvd_resource res, uint6
 bool uvd_account_may_hold(const struct uvd_account *account, enum uvd_resource res, uint64_t n)
 {
 	for (unsigned int i = 0; account && i < account->num; i++)
-		if (n > user_limit(account->accounts, account->users[i], res))
+		if (n > uvd_user_limit(account->accounts, account->users[i], res))
 			return false;
 	return true;
 }
@@ -541,86 +502,4 @@ void uvd_uncharge_bytes(struct uvd_account *account, uint64_t bytes)
 uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource res)
 {
 	return atomic_load_explicit(&account->users[0]->used[res], memory_order_relaxed);
-}
-
-/* ---- reports ----------------------------------------------------------------------------------------------------- */
-
-/*
- * A walk through all users. It copies some users at a time, and reports them without the lock: others need the lock for
- * each open, and a client may have as many users as it has mapped ids.
- */
-struct account_walk {
-	unsigned int bucket, skip; /* where it goes on: so many users of the bucket were copied */
-	unsigned int num;
-	struct user_copy {
-		uid_t uid;
-		struct uvd_quota *quota; /* a reference, or NULL */
-		uint64_t used[UVD_NUM_RES], max[UVD_NUM_RES];
-	} copies[WALK_USERS];
-};
-
-static void walk_copy_user(struct uvd_accounts *accounts, struct account_walk *walk, const struct user *user)
-{
-	struct user_copy *copy = &walk->copies[walk->num++];
-
-	copy->uid = user->uid;
-	copy->quota = uvd_quota_ref(user->quota);
-	for (int res = 0; res < UVD_NUM_RES; res++) {
-		copy->used[res] = atomic_load_explicit(&user->used[res], memory_order_relaxed);
-		copy->max[res] = user_limit(accounts, user, res);
-	}
-}
-
-/* Drops the last copies, and makes others. Returns false after the last users. Leaves out users that come meanwhile. */
-static bool accounts_walk(struct uvd_accounts *accounts, struct account_walk *walk)
-{
-	const unsigned int end = walk->bucket + WALK_BUCKETS;
-	const struct user *user;
-	unsigned int i;
-
-	while (walk->num)
-		uvd_quota_put(walk->copies[--walk->num].quota);
-	if (walk->bucket == USER_BUCKETS)
-		return false;
-	uvd_lock(&accounts->lock);
-	while (walk->bucket < USER_BUCKETS && walk->bucket < end && walk->num < WALK_USERS) {
-		user = accounts->buckets[walk->bucket];
-		for (i = 0; user && i < walk->skip; i++)
-			user = user->next;
-		for (; user && walk->num < WALK_USERS; user = user->next, walk->skip++)
-			walk_copy_user(accounts, walk, user);
-		if (!user) {
-			walk->bucket++;
-			walk->skip = 0;
-		}
-	}
-	uvd_unlock(&accounts->lock);
-	return true;
-}
-
-void uvd_accounts_each(struct uvd_accounts *accounts,
-		       void (*fn)(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max), void *arg)
-{
-	struct account_walk walk = {};
-
-	while (accounts_walk(accounts, &walk))
-		for (const struct user_copy *user = walk.copies; user < walk.copies + walk.num; user++)
-			for (int res = 0; res < UVD_NUM_RES && !user->quota; res++)
-				if (user->used[res])
-					fn(arg, user->uid, res, user->used[res], user->max[res]);
-}
-
-void uvd_accounts_each_quota(struct uvd_accounts *accounts,
-			     void (*fn)(void *arg, const char *device, uid_t uid, enum uvd_resource res, uint64_t used,
-					uint64_t max),
-			     void *arg)
-{
-	struct account_walk walk = {};
-
-	while (accounts_walk(accounts, &walk))
-		for (const struct user_copy *user = walk.copies; user < walk.copies + walk.num; user++)
-			for (int res = 0; res < UVD_NUM_RES && user->quota; res++)
-				if (user->used[res] && user->max[res] != UINT64_MAX)
-					fn(arg, uvd_quota_device(user->quota), user->uid, res, user->used[res],
-					   user->max[res]);
 }
