@@ -89,11 +89,13 @@ static int ask_broker(struct uvd_link *link, const struct uvd_wire_request *r, i
 int uvd_link_node(struct uvd_link *link, unsigned int index, int *number, dev_t *rdev, int *fd)
 {
 	int64_t values[2] = { 0, 0 };
-	int ret = ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_NODE, .index = index }, -1, values, fd);
+	const struct uvd_wire_request r = { .op = UVD_WIRE_NODE, .index = index, .value = *number };
+	int ret = ask_broker(link, &r, -1, values, fd);
 
 	if (ret == -EMFILE)
 		uvd_link_tell(link, UVD_WIRE_WITHDRAW, index); /* we had no descriptor left for the channel */
-	*number = values[0];
+	if (!ret)
+		*number = values[0];
 	*rdev = values[1];
 	return ret;
 }

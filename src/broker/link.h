@@ -17,8 +17,8 @@ struct uvd_link *uvd_link_new(int sock);
 void uvd_link_free(struct uvd_link *link);
 
 /*
- * Requests to the broker itself. Each returns 0 or a negative errno. *fd, if fd is not NULL: the node's channel,
- * which the caller owns, or -1. If the broker is gone, or its answer breaks the protocol, they end this process.
+ * Requests to the broker itself. Each returns 0 or a negative errno. *number: in, the number that the node must have, -1: any;
+ * out, its number. *fd, if fd is not NULL: the node's channel, which the caller owns, or -1. If the broker is gone, or its answer breaks the protocol, they end this process.
  */
 int uvd_link_node(struct uvd_link *link, unsigned int index, int *number, dev_t *rdev, int *fd);
 /* Asks the broker for an index for a device that was not configured. Returns the index, or a negative errno. */

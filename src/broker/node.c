@@ -102,6 +102,30 @@ static void remove_other_name(const struct uvd_node *node)
 		unlink(path);
 }
 
+int uvd_node_make(struct uvd_node *node, int number, const struct uvd_node_orphans *orphans,
+		  int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log)
+{
+	const char *taken;
+	int n, ret;
+
+	for (n = number < 0 ? 0 : number; n < UVD_NODE_NUMBERS; n++) {
+		uvd_node_name(node, n);
+		taken = uvd_node_taken(node, orphans);
+		ret = taken ? -EEXIST : make(arg, node);
+		if (ret != -EEXIST)
+			return ret;
+		if (!taken)
+			taken = "another process has just taken that name";
+		if (number >= 0) {
+			uvd_logf(log, UVD_ERR, "%s: %s; choose another number, or none", node->path, taken);
+			return ret;
+		}
+		uvd_logf(log, UVD_DEBUG, "%s: %s; trying the next number", node->path, taken);
+	}
+	uvd_logf(log, UVD_ERR, "no number below %d is free for a node", n);
+	return -EEXIST;
+}
+
 int uvd_node_verify(struct uvd_node *node, struct uvd_log *log)
 {
 	int err = read_rdev(node);

@@ -28,7 +28,7 @@ struct uvd_node {
  * CUSE devices of dead processes that cannot exit because they wait for a client. CUSE keeps such a device's name
  * until then, so a new device at the same path in /dev needs another CUSE name.
  */
-enum { UVD_NODE_ORPHANS = 128 };
+enum { UVD_NODE_ORPHANS = 128, UVD_NODE_NUMBERS = 1024 /* uverbs0 to uverbs1023 */ };
 
 struct uvd_node_orphans {
 	unsigned int num; /* ever added; rdev[] has the last ones */
@@ -44,6 +44,12 @@ void uvd_node_name_ucap(struct uvd_node *node, const char *ucap);
  * gives the node another name there.
  */
 const char *uvd_node_taken(struct uvd_node *node, const struct uvd_node_orphans *orphans);
+/*
+ * Makes the node with this number; -1: with the lowest number for which make() does not return -EEXIST. make() gets the node with
+ * its names set. Returns what make() returned, or -EEXIST: the number is taken, or all are. Logs that.
+ */
+int uvd_node_make(struct uvd_node *node, int number, const struct uvd_node_orphans *orphans,
+		  int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log);
 /*
  * Call after the session's start. Finds rdev, and checks that the node is the session's; makes the node if there is
  * none. Returns 0; -EEXIST: something else is there; or another negative errno. Logs the errors, but not -EEXIST and

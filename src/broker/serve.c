@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include "broker/child.h"
+#include "broker/node.h"
 #include "broker/owners.h"
 #include "broker/serve.h"
 #include "broker/waiting.h"
@@ -102,12 +103,14 @@ static void tell_to_end(struct broker *b)
 
 /* ---- requests ------------------------------------------------------------------------------------------------------ */
 
-static int broker_make_node(struct broker *b, unsigned int index, struct uvd_wire_answer *a, int *fd)
+static int broker_make_node(struct broker *b, unsigned int index, int64_t asked, struct uvd_wire_answer *a, int *fd)
 {
 	_Atomic uint64_t *place = uvd_nodes_place(b->nodes);
-	int number = 0, err;
+	int number = asked, err;
 	dev_t rdev = 0;
 
+	if (asked < -1 || asked >= UVD_NODE_NUMBERS)
+		return -EINVAL;
 	if (!place) {
 		uvd_logf(b->config->log, UVD_ERR, "too many devices were removed that clients still have open");
 		return -ENFILE;
@@ -174,7 +177,7 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 			       ? uvd_children_start(&b->children, r->index, in->fd[0], r->value, b->view, &b->ways)
 			       : -EINVAL;
 	case UVD_WIRE_NODE:
-		return broker_make_node(b, r->index, a, fd);
+		return broker_make_node(b, r->index, r->value, a, fd);
 	case UVD_WIRE_ADD:
 		err = ops->add(arg, device);
 		a->values[0] = err;

@@ -18,7 +18,10 @@ struct uvd_log;
 enum uvd_root_clients { UVD_ROOT_REFUSE, UVD_ROOT_ALLOW, UVD_ROOT_ALL };
 
 struct uvd_broker_ops {
-	/* Each returns 0 or a negative errno. *fd: the channel of a node that was verified; the caller owns it. */
+	/*
+	 * Each returns 0 or a negative errno. *number: in, the number that the node must have, below UVD_NODE_NUMBERS, -1: any;
+	 * out, its number. *fd: the channel of a node that was verified; the caller owns it.
+	 */
 	int (*node)(void *arg, unsigned int index, int *number, dev_t *rdev, int *fd);
 	/* Adds a device, and returns its index or a negative errno. Must check all of *device: the caller has not. */
 	int (*add)(void *arg, const struct uvd_device_config *device);

@@ -46,7 +46,7 @@ enum uvd_wire_op {
 	/* CONTROL. index: a device that is configured or was added, unless stated otherwise. */
 	/* index: the kind, value: of a loan the thread; fd: the end of a new socket that the child serves */
 	UVD_WIRE_CONNECT,
-	UVD_WIRE_NODE, /* index -> values: number, st_rdev; fd: the channel */
+	UVD_WIRE_NODE, /* index, value: the number, -1: any -> values: number, st_rdev; fd: the channel */
 	UVD_WIRE_PUBLISH, /* index */
 	UVD_WIRE_WITHDRAW, /* index; removes it from the sysfs directory and from /dev */
 	UVD_WIRE_PORT, /* index, value: the port, flag: up */

@@ -10,45 +10,23 @@
 #include "cuse/internal.h"
 #include "util/util.h"
 
-static int set_up(struct uvd_cuse *c)
+static int session_set_up(void *arg, struct uvd_node *node)
 {
-	int err = uvd_cuse_channel_open(&c->node, &uvd_cuse_operations, c, c->config.log, &c->se);
+	struct uvd_cuse *c = arg;
+	int err = uvd_cuse_channel_open(node, &uvd_cuse_operations, c, c->config.log, &c->se);
 
 	if (err)
 		return err;
-	err = uvd_node_permit(&c->node, c->config.mode, c->config.group, c->config.log);
+	err = uvd_node_permit(node, c->config.mode, c->config.group, c->config.log);
 	if (err)
-		uvd_cuse_channel_close(&c->node, &c->se);
+		uvd_cuse_channel_close(node, &c->se);
 	return err;
 }
 
-static int find_number(struct uvd_cuse *c)
-{
-	const char *taken;
-	int n, err;
-
-	for (n = c->config.number < 0 ? 0 : c->config.number; n < 1024; n++) {
-		uvd_node_name(&c->node, n);
-		taken = uvd_node_taken(&c->node, c->config.orphans);
-		err = taken ? -EEXIST : set_up(c);
-		if (err != -EEXIST)
-			return err;
-		if (!taken)
-			taken = "another process has just taken that name";
-		if (c->config.number >= 0) {
-			uvd_logf(c->config.log, UVD_ERR, "%s: %s; choose another number, or none", c->node.path, taken);
-			return err;
-		}
-		uvd_logf(c->config.log, UVD_DEBUG, "%s: %s; trying the next number", c->node.path, taken);
-	}
-	uvd_logf(c->config.log, UVD_ERR, "no number below %d is free for a node", n);
-	return -EEXIST;
-}
-
-/* The broker chooses the number, makes the node, and keeps it. */
+/* The broker makes the node, and keeps it. */
 static int session_take_from_broker(struct uvd_cuse *c)
 {
-	int number, fd, err;
+	int number = c->config.number, fd, err;
 	dev_t rdev;
 
 	uvd_remote_init(&c->remote, c->config.link);
@@ -85,7 +63,8 @@ struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
 	INIT_LIST_HEAD(&c->files);
 	INIT_LIST_HEAD(&c->grants);
 	uvd_turns_init(&c->turns);
-	*err = config->link ? session_take_from_broker(c) : find_number(c);
+	*err = config->link ? session_take_from_broker(c)
+			    : uvd_node_make(&c->node, config->number, config->orphans, session_set_up, c, config->log);
 	if (!*err)
 		return c;
 	uvd_cuse_free(c);

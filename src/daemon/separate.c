@@ -19,12 +19,11 @@
 #include "persona/persona.h"
 #include "sysfs/sysfs.h"
 
-enum { MAX_UCAPS = 64, MAX_CHANNELS = 512, LEAVE_MODE = -1 };
+enum { MAX_UCAPS = 64, MAX_CHANNELS = 512 };
 
 struct own_node {
 	struct uvd_node node;
-	struct uvd_device_config config; /* with the number that the node has, or had */
-	int asked; /* the number that was asked for; -1: any */
+	struct uvd_device_config config; /* with the number of the node, if made */
 	bool known; /* there is a device with this index: config is valid */
 	bool made, published;
 	struct uvd_sysfs_counters shown; /* if published */
@@ -59,54 +58,36 @@ static struct channel *free_channel(struct separate *s)
 	return NULL;
 }
 
-/* mode LEAVE_MODE: CUSE and udev decide mode and group. */
-static int make_channel(struct separate *s, struct uvd_node *node, int mode, gid_t group, const char **taken)
+/* Makes the node's channel and notes it. Returns its descriptor or a negative errno. */
+static int make_channel(struct separate *s, struct uvd_node *node)
 {
 	struct channel *c = free_channel(s);
-	int fd, err;
+	int fd;
 
 	if (!c)
 		return -ENFILE;
-	*taken = uvd_node_taken(node, &s->orphans);
-	fd = *taken ? -EEXIST : uvd_channel_make(node, s->log);
-	err = fd < 0 ? fd : 0;
-	if (!err && mode != LEAVE_MODE)
-		err = uvd_node_permit(node, mode, group, s->log);
-	if (err && fd >= 0) {
-		uvd_node_remove(node);
-		close(fd);
-	}
-	if (err)
-		return err;
+	fd = uvd_channel_make(node, s->log);
+	if (fd < 0)
+		return fd;
 	snprintf(c->name, sizeof(c->name), "%s", node->name + strlen("infiniband/"));
 	c->rdev = node->rdev;
 	return fd;
 }
 
-/* Tries the number first that the device had last, if any. If a number was asked for, tries no other one. */
-static int make_any(struct separate *s, struct uvd_node *node, int asked, int last)
+/* For uvd_node_make(). Returns the channel's descriptor or a negative errno. */
+static int make_node(void *arg, struct uvd_node *node)
 {
-	const char *taken;
-	int fd;
+	struct separate *s = arg;
+	int fd = make_channel(s, node), err;
 
-	for (int n = last >= 0	 ? last
-		     : asked < 0 ? 0
-				 : asked;
-	     n < 1024; n = last >= 0 && asked < 0 ? 0 : n + 1, last = -1) {
-		uvd_node_name(node, n);
-		fd = make_channel(s, node, s->options->mode, s->options->group, &taken);
-		if (fd != -EEXIST)
-			return fd;
-		if (!taken)
-			taken = "another process has just taken that name";
-		if (asked >= 0) {
-			uvd_logf(s->log, UVD_ERR, "%s: %s; choose another number, or none", node->path, taken);
-			return fd;
-		}
-		uvd_logf(s->log, UVD_DEBUG, "%s: %s; trying the next number", node->path, taken);
-	}
-	uvd_logf(s->log, UVD_ERR, "no number below 1024 is free for a node");
-	return -EEXIST;
+	if (fd < 0)
+		return fd;
+	err = uvd_node_permit(node, s->options->mode, s->options->group, s->log);
+	if (!err)
+		return fd;
+	uvd_node_remove(node);
+	close(fd);
+	return err;
 }
 
 /* Returns NULL if there is no such device. */
@@ -122,11 +103,8 @@ static void know_configured(struct separate *s)
 		struct own_node *n = &s->nodes[i];
 
 		*n = (struct own_node){ .known = i < s->options->num_devices };
-		if (!n->known)
-			continue;
-		n->config = s->options->devices[i];
-		n->asked = n->config.number;
-		n->config.number = -1;
+		if (n->known)
+			n->config = s->options->devices[i];
 	}
 }
 
@@ -139,7 +117,7 @@ static int op_node(void *arg, unsigned int index, int *number, dev_t *rdev, int 
 	n = node_at(s, index);
 	if (!n || n->made)
 		return n ? -EEXIST : -EINVAL;
-	ret = make_any(s, &n->node, n->asked, n->config.number);
+	ret = uvd_node_make(&n->node, *number, &s->orphans, make_node, s, s->log);
 	if (ret < 0)
 		return ret;
 	*fd = ret;
@@ -246,7 +224,8 @@ static int op_ucap(void *arg, const char *name, dev_t *rdev, int *fd)
 	if (!uvd_ucap_name_ok(name) || !is_configured(s->options, name) || find_ucap(s, name) || !u)
 		return -EINVAL;
 	uvd_node_name_ucap(&u->node, name);
-	ret = make_channel(s, &u->node, LEAVE_MODE, -1, &taken);
+	taken = uvd_node_taken(&u->node, &s->orphans);
+	ret = taken ? -EEXIST : make_channel(s, &u->node); /* CUSE and udev decide mode and group */
 	if (ret == -EEXIST)
 		uvd_logf(s->log, UVD_ERR, "%s: %s", u->node.path,
 			 taken ? taken : "another process has just taken that name");
@@ -362,8 +341,7 @@ static int op_add(void *arg, const struct uvd_device_config *device)
 	n = place_for(s, device->ibdev);
 	if (!n)
 		return -ENOSPC;
-	*n = (struct own_node){ .known = true, .config = *device, .asked = device->number };
-	n->config.number = -1;
+	*n = (struct own_node){ .known = true, .config = *device };
 	return n - s->nodes;
 }
 

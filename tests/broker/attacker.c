@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "broker/broker.h"
+#include "broker/node.h"
 #include "daemon/internal.h"
 
 static int failures;
@@ -37,13 +38,18 @@ static int ask_about(struct uvd_link *link, enum uvd_wire_op op, pid_t tid, unsi
 static void ask_for_nodes(struct uvd_link *link)
 {
 	static const char *const invented[] = { "uverbs7", "../mem", "evil", "good/../x", "bad name", "DEVNAME=x" };
-	int number, fd = -1;
+	int number = -1, fd = -1;
 	dev_t rdev;
 
 	expect(uvd_link_tell(link, UVD_WIRE_PUBLISH, 0), -EINVAL, "publishing what has no node");
 	expect(uvd_link_tell(link, UVD_WIRE_WITHDRAW, 0), -EINVAL, "withdrawing what is not there");
 	expect(uvd_link_node(link, 1, &number, &rdev, &fd), -EINVAL, "a device that nobody configured");
 	expect(uvd_link_node(link, UINT32_MAX, &number, &rdev, &fd), -EINVAL, "a device of a mad number");
+	number = -2;
+	expect(uvd_link_node(link, 0, &number, &rdev, &fd), -EINVAL, "a node of a negative number");
+	number = UVD_NODE_NUMBERS;
+	expect(uvd_link_node(link, 0, &number, &rdev, &fd), -EINVAL, "a node of a number that no node has");
+	number = -1;
 	for (unsigned int i = 0; i < sizeof(invented) / sizeof(invented[0]); i++)
 		expect(uvd_link_ucap(link, invented[i], &rdev, &fd), -EINVAL, invented[i]);
 	expect(uvd_link_ucap_gone(link, "good"), -EINVAL, "removing what is not there");

@@ -37,7 +37,7 @@ static const struct {
 	bool tid, index, value, flag, name, counters, device, reg, ends; /* ends: the request ends the engine process */
 } ops[UVD_WIRE_OPS] = {
 	[UVD_WIRE_CONNECT] = { UVD_WIRE_CONTROL, 1, .index = true, .value = true },
-	[UVD_WIRE_NODE] = { UVD_WIRE_CONTROL, .index = true },
+	[UVD_WIRE_NODE] = { UVD_WIRE_CONTROL, .index = true, .value = true },
 	[UVD_WIRE_PUBLISH] = { UVD_WIRE_CONTROL, .index = true },
 	[UVD_WIRE_WITHDRAW] = { UVD_WIRE_CONTROL, .index = true },
 	[UVD_WIRE_PORT] = { UVD_WIRE_CONTROL, .index = true, .value = true, .flag = true },

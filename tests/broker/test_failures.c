@@ -54,7 +54,7 @@ static int fills_the_brokers_table(void *arg, int sock)
 {
 	struct rlimit none, before;
 	struct uvd_link *link = be_ready(sock);
-	int number, fd, loan, ret;
+	int number = -1, fd, loan, ret;
 	dev_t rdev;
 
 	if (prlimit(shared->broker, RLIMIT_NOFILE, NULL, &before))
@@ -87,7 +87,7 @@ static int has_a_full_table(void *arg, int sock)
 {
 	struct uvd_link *link = be_ready(sock);
 	struct rlimit none, before;
-	int number, fd, loan, ret;
+	int number = -1, fd, loan, ret;
 	dev_t rdev;
 
 	if (prlimit(0, RLIMIT_NOFILE, NULL, &before))
@@ -158,7 +158,7 @@ static int loses_a_child(void *arg, int sock)
 {
 	struct uvd_wire_request seize = { .op = UVD_WIRE_SEIZE, .tid = 1 };
 	struct uvd_link *link = be_ready(sock);
-	int loan = uvd_link_loan(link, getpid()), number, fd;
+	int loan = uvd_link_loan(link, getpid()), number = -1, fd;
 	struct uvd_wire_fds out;
 	dev_t rdev;
 

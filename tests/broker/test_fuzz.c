@@ -566,7 +566,7 @@ static void ask_lying_broker(int sock)
 {
 	struct uvd_link *link = uvd_link_new(sock);
 	unsigned int before = fds_of(getpid());
-	int number, fd;
+	int number = -1, fd;
 	dev_t rdev;
 
 	for (int i = 0; i < 50; i++) {

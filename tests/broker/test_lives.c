@@ -357,7 +357,7 @@ static int asks_about_the_last_ones_client(void *arg, int sock)
 {
 	const struct uvd_wire_request r = { .op = UVD_WIRE_PEER, .tid = writer };
 	struct uvd_link *link = be_ready(sock);
-	int number, fd, ret = 0;
+	int number = -1, fd, ret = 0;
 	struct uvd_wire_fds out;
 	dev_t rdev;
 

@@ -182,7 +182,7 @@ END_TEST
 static int asks(void *arg, int sock)
 {
 	struct uvd_link *link = uvd_link_new(sock);
-	int number, fd, none;
+	int number = -1, fd, none;
 	dev_t rdev;
 
 	if (uvd_link_node(link, 0, &number, &rdev, &fd) || number != 5 || rdev != 77 || fd < 0)

@@ -163,8 +163,7 @@ def test_filter_of_the_configuration_removes_the_device_as_often_as_asked(start)
 
 
 def test_device_add_that_is_refused_leaves_a_removed_device_its_return_filters_and_lists(start):
-    # With two processes `device add --number` gives a removed device its old number, whatever it says, and refuses nothing.
-    d = start(*ONE_PROCESS, "--devices", "2", "--filter", "error:seed=1", "--allow", "qp-types:RC")
+    d = start("--devices", "2", "--filter", "error:seed=1", "--allow", "qp-types:RC")
     filters("add", "hfi1_0", "flap:device=yes,after=1ms,down=6s")
     wait_for("the removal", lambda: names() == ["hfi1_1"])
     refused = uverbsctl("device", "add", "--name", "hfi1_0", "--allow", "qp-types:UD", "--filter", "error:seed=2", "--number", "1")
