@@ -9,7 +9,7 @@ import time
 
 from conftest import Attack, USER, cuse
 
-OBJECTS = 60000 if os.environ.get("UVERBSD_LONG") else 10000
+OBJECTS = 60000 if os.environ.get("UVERBSD_LONG") else 2000
 CONTROL = "/run/uverbsd/control"
 
 

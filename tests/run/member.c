@@ -85,6 +85,7 @@ static struct tree tree_start(const char *path)
 		tree_call(go[0], path);
 	}
 	MUST(tree.pid > 0 && !uvd_run_receive(pair[1], &msg, fds));
+	free(prog.filter);
 	tree.listener = fds[0];
 	tree.go = go[1];
 	close(pair[0]);
