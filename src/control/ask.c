@@ -50,15 +50,16 @@ char *uvd_control_read_line(FILE *f)
 	char *line = NULL;
 	size_t len = 0, size;
 	FILE *to = open_memstream(&line, &size);
-	int c = EOF;
+	int c = EOF, err;
 
 	if (!to)
 		return NULL;
 	while (len < LONGEST && (c = getc_unlocked(f)) != EOF && c != '\n' && putc_unlocked(c, to) != EOF)
 		len++;
+	err = len >= LONGEST ? EMSGSIZE : ferror(f) ? errno : EPIPE;
 	if (fclose(to) || (c != '\n' && (c != EOF || !len))) {
 		free(line);
-		errno = len >= LONGEST ? EMSGSIZE : errno ? errno : EPIPE;
+		errno = err;
 		return NULL;
 	}
 	return line;
@@ -98,7 +99,6 @@ char *uvd_control_ask_more(const char *path, const char *command, FILE **rest)
 		errno = -err;
 		return NULL;
 	}
-	errno = 0;
 	line = uvd_control_read_line(f);
 	if (line) {
 		*rest = f;

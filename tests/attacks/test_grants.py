@@ -78,7 +78,7 @@ def few_tasks(tmp_path):
     subprocess.run(["umount", "--lazy", mount], check=True)
 
 
-@pytest.mark.xfail(run=False, reason="open: passed once with one process, takes minutes; with two processes something is left at its end")
+@pytest.mark.skipif("UVERBSD_LONG" not in os.environ, reason="it takes minutes: --long")
 @pytest.mark.parametrize("separate", ["no", "yes"])
 def test_user_has_few_senders_that_wait_for_its_files_and_pays_for_them_until_they_end(start, tmp_path, few_tasks, separate):
     into = f'echo $$ >{few_tasks}/cgroup.procs && exec "$@"'
@@ -92,7 +92,7 @@ def test_user_has_few_senders_that_wait_for_its_files_and_pays_for_them_until_th
     # Another program of the same user waits for its turn, and then has no event file.
     held.tell()
     held.hear("async file -2")
-    assert d.held()[USER]["loans"] == SHARE
+    cuse.wait_for("the end of its loan", lambda: d.held()[USER]["loans"] == SHARE)
     assert held.end() == f"{SHARE} stuck\n"
     assert (few_tasks / "pids.events").read_text() == "max 0\n"
     d.wait_idle()
