@@ -71,7 +71,7 @@ def few_tasks(tmp_path):
     mount.mkdir()
     subprocess.run(["mount", "-t", "cgroup2", "none", mount], check=True)
     (mount / "cgroup.subtree_control").write_text("+pids")
-    group = mount / "uverbsd"
+    group = mount / tmp_path.name
     group.mkdir()
     (group / "pids.max").write_text(str(TASKS))
     yield group
