@@ -130,6 +130,7 @@ enum { MM_VIEWS = 2 };
 extern struct fake_view mm_views[MM_VIEWS];
 extern atomic_int mm_viewed, mm_view_refs;
 extern atomic_int mm_bursts; /* number of uvd_mm_readv() and uvd_mm_writev() calls */
+extern void (*_Atomic mm_failed)(void); /* called by each uvd_mm_write() to mm_bad, on the writing thread */
 extern void (*_Atomic mm_written)(void); /* called after each uvd_mm_write(), on the writing thread */
 extern _Atomic bool mm_gone; /* the client's processes have exited: uvd_mm_alive() returns false */
 
