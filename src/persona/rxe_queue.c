@@ -142,6 +142,26 @@ static void rxe_queue_decode_operation(struct uvd_queue *q, const struct rxe_sen
 	}
 }
 
+/*
+ * Do the request's bytes follow it in its entry? ibv_wr_set_inline_data() needs no IBV_SEND_INLINE: the provider then
+ * sets a length and leaves the list empty, which no other request does.
+ */
+static bool send_is_inline(const struct rxe_send_wqe *wqe)
+{
+	switch (wqe->wr.opcode) {
+	case IBV_WR_ATOMIC_WRITE: /* its operand */
+		return true;
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return (wqe->wr.send_flags & IBV_SEND_INLINE) || (!wqe->dma.num_sge && wqe->dma.length);
+	default:
+		return wqe->wr.send_flags & IBV_SEND_INLINE;
+	}
+}
+
 static void rxe_queue_decode_send(struct uvd_queue *q, const struct rxe_send_wqe *wqe, struct uvd_send_wr *wr)
 {
 	*wr = (struct uvd_send_wr){
@@ -152,9 +172,11 @@ static void rxe_queue_decode_send(struct uvd_queue *q, const struct rxe_send_wqe
 		.sg_list = (const struct ibv_sge *)wqe->dma.sge,
 	};
 	rxe_queue_decode_operation(q, &wqe->wr, q->is_ud, wr);
-	if (!(wr->send_flags & IBV_SEND_INLINE) && wr->opcode != IBV_WR_ATOMIC_WRITE)
+	if (!send_is_inline(wqe))
 		return;
-	/* Inline data, or the operand of ATOMIC_WRITE, follows the request in its entry. num_sge -1: it is too long. */
+	if (wr->opcode != IBV_WR_ATOMIC_WRITE)
+		wr->send_flags |= IBV_SEND_INLINE;
+	/* num_sge -1: the data is too long. */
 	wr->num_sge = wqe->dma.length <= q->shape.entry_size - sizeof(*wqe) ? 0 : -1;
 	wr->inline_data = wqe->dma.inline_data;
 	wr->inline_len = wqe->dma.length;

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/backends/bed.h"
+#include "tests/backends/bed_mapped.h"
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
@@ -46,8 +47,16 @@ static void side_open(struct side *side, const struct uvd_backend *ops, struct u
 		.max_qp_init_rd_atom = 16,
 		.max_inline_data = 256,
 	};
-	port->link_layer = ll;
 	port->lid = ll == IBV_LINK_LAYER_INFINIBAND ? nr + 1 : 0;
+	if (bed_is_mapped()) {
+		/*
+		 * As of the persona rxe: its ports are Ethernet, and the room of a request holds entries or inline
+		 * data. A test's address by LID becomes one by GID (bed_put_av()).
+		 */
+		ll = IBV_LINK_LAYER_ETHERNET;
+		config->limits.max_sge = config->limits.max_inline_data / sizeof(struct ibv_sge);
+	}
+	port->link_layer = ll;
 	port->max_mtu = port->active_mtu = IBV_MTU_4096;
 	port->gid_tbl_len = 8;
 	port->num_gids = 1;
@@ -106,6 +115,8 @@ struct uvd_cq *make_cq(struct end *end, int cqe)
 	cq->owner = end;
 	cq->comp_handler = comp_handler;
 	cq->event_handler = cq_event;
+	if (bed_is_mapped())
+		bed_queue_for_cq(end, cq);
 	if (ops->create_cq(cq, NULL)) {
 		free(cq);
 		return NULL;
@@ -134,6 +145,8 @@ int make_srq(struct end *end, uint32_t max_wr, uint32_t max_sge, uint32_t limit)
 	srq->pd = end->side->pd;
 	srq->owner = end;
 	srq->event_handler = srq_event;
+	if (bed_is_mapped())
+		bed_queue_for_srq(end, srq, &init.attr);
 	err = ops->create_srq(srq, &init, NULL);
 	if (err)
 		free(srq);
@@ -189,6 +202,8 @@ struct uvd_qp *make_qp(struct end *end, enum ibv_qp_type type, struct uvd_qp_ini
 	}
 	qp->owner = end;
 	qp->event_handler = qp_event;
+	if (bed_is_mapped() && !qp->sq && !qp->rq)
+		bed_queues_for_qp(end, qp, init);
 	*err = ops->create_qp(qp, init, NULL);
 	if (*err) {
 		free(qp);
@@ -284,6 +299,7 @@ void bed_close(struct bed *bed)
 	side_close(&bed->side[1]);
 	if (bed->fabric)
 		uvd_fabric_free(bed->fabric);
+	bed_queues_free();
 	memset(bed, 0, sizeof(*bed)); /* LeakSanitizer would not report memory that a stale pointer reaches */
 }
 
@@ -383,11 +399,33 @@ struct ibv_sge sge_at(struct end *end, size_t offset, uint32_t length)
 	return (struct ibv_sge){ (uintptr_t)end->buf + offset, length, end->mr->lkey };
 }
 
+/* A test that brings queues of its own fills them itself. */
+int bed_post_send(struct end *end, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad, struct uvd_work *work)
+{
+	if (bed_is_mapped() && end->qp->sq && !end->sq)
+		return bed_mapped_post_send(end->qp, wr, bad, work);
+	return end->side->dev.ops->post_send(end->qp, wr, bad, work);
+}
+
+int bed_post_recv(struct end *end, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
+{
+	if (bed_is_mapped() && end->qp->rq && !end->rq)
+		return bed_mapped_post_recv(end->qp->rq, wr, bad);
+	return end->side->dev.ops->post_recv(end->qp, wr, bad);
+}
+
+int bed_post_srq_recv(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
+{
+	if (srq->queue)
+		return bed_mapped_post_recv(srq->queue, wr, bad);
+	return srq->pd->context->dev->ops->post_srq_recv(srq, wr, bad);
+}
+
 int post_send_wr(struct end *end, const struct uvd_send_wr *wr)
 {
 	const struct uvd_send_wr *bad = NULL;
 	struct uvd_work work = { 0 };
-	int err = end->side->dev.ops->post_send(end->qp, wr, &bad, &work);
+	int err = bed_post_send(end, wr, &bad, &work);
 
 	if (work.run)
 		work.run(work.arg, NULL);
@@ -402,7 +440,7 @@ int post_srq_at(struct end *end, uint64_t wr_id, size_t offset, uint32_t length)
 	struct uvd_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
 	const struct uvd_recv_wr *bad = NULL;
 
-	return end->side->dev.ops->post_srq_recv(end->srq, &wr, &bad);
+	return bed_post_srq_recv(end->srq, &wr, &bad);
 }
 
 int post_recv_list(struct end *end, uint64_t wr_id, const struct ibv_sge *sge, int num_sge)
@@ -410,7 +448,7 @@ int post_recv_list(struct end *end, uint64_t wr_id, const struct ibv_sge *sge, i
 	struct uvd_recv_wr wr = { .wr_id = wr_id, .sg_list = sge, .num_sge = num_sge };
 	const struct uvd_recv_wr *bad = NULL;
 
-	return end->side->dev.ops->post_recv(end->qp, &wr, &bad);
+	return bed_post_recv(end, &wr, &bad);
 }
 
 int post_recv_at(struct end *end, uint64_t wr_id, size_t offset, uint32_t length)
@@ -422,7 +460,7 @@ int post_recv_at(struct end *end, uint64_t wr_id, size_t offset, uint32_t length
 
 int poll_cq(struct uvd_cq *cq, struct ibv_wc *wc)
 {
-	return cq->context->dev->ops->poll_cq(cq, 1, wc);
+	return cq->queue ? bed_mapped_poll(cq->queue, wc) : cq->context->dev->ops->poll_cq(cq, 1, wc);
 }
 
 uint64_t now_us(void)

@@ -47,6 +47,19 @@ struct bed {
 	int cqe;
 };
 
+/*
+ * BED_QUEUES=mapped: the QPs, CQs and SRQs of the bed have the mapped queues of the persona rxe (bed_mapped.c), and all
+ * functions below use them. A test that shows nothing of mapped queues is added by add_own_queue_test(), which says why:
+ * docs/conformance.md shows that for each statement.
+ */
+bool bed_is_mapped(void);
+#define add_own_queue_loop_test(t, test, from, to, why) \
+	do { \
+		if (!bed_is_mapped()) \
+			tcase_add_loop_test(t, test, from, to); \
+	} while (0)
+#define add_own_queue_test(t, test, why) add_own_queue_loop_test(t, test, 0, 1, why)
+
 void bed_open(struct bed *bed, const struct uvd_backend *ops, uint8_t link_layer);
 void bed_make_qps(struct bed *bed, enum ibv_qp_type type);
 /* Creates the QPs, unless there are some, and brings both to RTS. */
@@ -69,6 +82,10 @@ enum ibv_qp_state state_of(struct end *end);
 
 /* Returns an SGE in end's own buffer. */
 struct ibv_sge sge_at(struct end *end, size_t offset, uint32_t length);
+/* The backend's operations, or what the provider of mapped queues does instead. */
+int bed_post_send(struct end *end, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad, struct uvd_work *work);
+int bed_post_recv(struct end *end, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
+int bed_post_srq_recv(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
 int post_send_wr(struct end *end, const struct uvd_send_wr *wr);
 int post_recv_list(struct end *end, uint64_t wr_id, const struct ibv_sge *sge, int num_sge);
 int post_srq_at(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
@@ -113,6 +130,7 @@ enum { MM_VIEWS = 2 };
 extern struct fake_view mm_views[MM_VIEWS];
 extern atomic_int mm_viewed, mm_view_refs;
 extern atomic_int mm_bursts; /* number of uvd_mm_readv() and uvd_mm_writev() calls */
+extern void (*_Atomic mm_failed)(void); /* called by each uvd_mm_write() to mm_bad, on the writing thread */
 extern void (*_Atomic mm_written)(void); /* called after each uvd_mm_write(), on the writing thread */
 extern _Atomic bool mm_gone; /* the client's processes have exited: uvd_mm_alive() returns false */
 

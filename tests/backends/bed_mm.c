@@ -8,7 +8,7 @@
 
 _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
 _Atomic bool mm_gone;
-void (*_Atomic mm_written)(void);
+void (*_Atomic mm_written)(void), (*_Atomic mm_failed)(void);
 _Atomic uint64_t mm_slow, mm_slow_len;
 atomic_bool mm_spins;
 atomic_int mm_slowed, mm_bursts;
@@ -62,8 +62,11 @@ int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
 
 int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
 {
-	if (is_bad(dst, len))
+	if (is_bad(dst, len)) {
+		if (mm_failed)
+			mm_failed();
 		return -EFAULT;
+	}
 	/* A system call fails in the same way if it reads from the mapping of a truncated file. */
 	if (is_bad((uintptr_t)src, len))
 		return -EFAULT;

@@ -470,7 +470,7 @@ static void begin_in_slow_memory(void)
 	mm_slow = (uintptr_t)b->buf + 256;
 	mm_slow_len = 1;
 	post_receives(0, N / 2);
-	ck_assert_int_eq(uvd_backend_soft.post_send(a->qp, wrs, &bad, &work), 0);
+	ck_assert_int_eq(bed_post_send(a, wrs, &bad, &work), 0);
 	ck_assert_int_eq(pthread_create(&worker, NULL, do_work, NULL), 0);
 	while (!mm_slowed)
 		usleep(100);

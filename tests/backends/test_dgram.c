@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/backends/bed.h"
@@ -349,26 +350,62 @@ START_TEST(test_qp_that_fails_in_the_last_step_of_a_message_has_not_received_it)
 }
 END_TEST
 
+static void *send_in_slow_memory(void *opcode)
+{
+	send_small(a, b, *(enum ibv_wr_opcode *)opcode, BUF_SIZE / 2);
+	return NULL;
+}
+
+/* The sender stops at the last byte of its own memory: the chunks before it have arrived. _i: a WRITE or a SEND. */
+START_TEST(test_uc_receiver_that_is_connected_anew_gets_nothing_of_the_old_message)
+{
+	enum { LENGTH = BUF_SIZE / 2 };
+	enum ibv_wr_opcode opcode = _i ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
+	pthread_t sender;
+
+	bed_connect(&bed, IBV_QPT_UC);
+	memset(a->buf, 0x11, LENGTH);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, BUF_SIZE), 0);
+	mm_slow = (uintptr_t)a->buf + LENGTH - 1;
+	mm_slow_len = 1;
+	ck_assert_int_eq(pthread_create(&sender, NULL, send_in_slow_memory, &opcode), 0);
+	while (!mm_slowed)
+		usleep(100);
+	ck_assert_int_eq(b->buf[0], 0x11);
+	ck_assert_int_eq(to_state(b, IBV_QPS_RESET), 0);
+	ck_assert_int_eq(to_init(b) | to_rtr(b, a), 0);
+	ck_assert_int_eq(post_recv_at(b, 0xc, 0, BUF_SIZE), 0);
+	mm_slow_len = 0;
+	pthread_join(sender, NULL);
+	expect_sent(IBV_WC_SUCCESS);
+	ck_assert_int_eq(b->buf[LENGTH - 1], 0);
+	expect_nothing(b->rcq);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("dgram");
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 30);
-	tcase_add_test(t, test_ud_message_follows_40_bytes);
+	add_own_queue_test(t, test_ud_message_follows_40_bytes,
+			   "the port has a LID, which no mapped queue can address");
 	tcase_add_test(t, test_ud_grh_names_both_gids);
-	tcase_add_loop_test(t, test_ud_header_has_the_length_of_the_message, 0,
-			    2 * sizeof(payloads) / sizeof(payloads[0]));
+	add_own_queue_loop_test(t, test_ud_header_has_the_length_of_the_message, 0,
+				2 * sizeof(payloads) / sizeof(payloads[0]),
+				"the port has a LID, which no mapped queue can address");
 	tcase_add_test(t, test_ud_header_of_ipv4_gids_is_an_ipv4_header_in_the_last_20_bytes);
 	tcase_add_test(t, test_ud_header_of_an_ipv4_and_an_ipv6_gid_is_an_ipv6_header);
 	tcase_add_loop_test(t, test_completions_of_connected_qps_have_no_grh, 0, 2);
 	tcase_add_test(t, test_ud_wrong_qkey_is_lost);
 	tcase_add_test(t, test_ud_without_receive_or_too_long_is_lost);
-	tcase_add_test(t, test_ud_posts_that_are_einval);
+	add_own_queue_test(t, test_ud_posts_that_are_einval, "the garbage test of test_burst.c has mapped queues");
 	tcase_add_test(t, test_ud_message_above_the_mtu_is_a_length_error_and_sqe);
 	tcase_add_test(t, test_ud_error_at_the_sender_is_sqe_and_rts_again);
-	tcase_add_test(t, test_uc_carries_sends_and_writes);
+	add_own_queue_test(t, test_uc_carries_sends_and_writes, "the garbage test of test_burst.c has mapped queues");
 	tcase_add_test(t, test_uc_loses_what_the_peer_cannot_take);
+	tcase_add_loop_test(t, test_uc_receiver_that_is_connected_anew_gets_nothing_of_the_old_message, 0, 2);
 	tcase_add_loop_test(t, test_qp_that_fails_in_the_last_step_of_a_message_has_not_received_it, 0, 2);
 	return run_suite("backends: soft UC and UD", t);
 }

@@ -365,7 +365,8 @@ START_TEST(test_key_is_stale_after_dealloc)
 	uint32_t key;
 
 	mw = make_mw(b, _i);
-	bind_ok(RW, 0xff);
+	/* The tag that the index would have next: it is the client's choice, so the next key must not be made of it. */
+	bind_ok(RW, (mw->rkey + 1) & 0xff);
 	key = mw->rkey;
 	free_mw(mw);
 	for (int i = 0; i < 1000; i++) {

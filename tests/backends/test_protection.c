@@ -511,6 +511,29 @@ START_TEST(test_process_that_is_gone_never_answers_again)
 }
 END_TEST
 
+static void b_is_unplugged(void)
+{
+	b->side->dev.config.ports[0].down = true;
+}
+
+/*
+ * A device under removal takes its ports down, and then destroys its regions. A request that arrived before that finds
+ * its region gone, but the NAK has no link: the requester learns no error of memory that it was allowed to access.
+ */
+START_TEST(test_peer_of_a_device_under_removal_gets_no_nak_although_its_region_goes_first)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	mm_bad = (uintptr_t)b->buf;
+	mm_bad_len = 10;
+	mm_failed = b_is_unplugged;
+	send_small(a, b, IBV_WR_RDMA_WRITE, 8);
+	mm_failed = NULL;
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
+	b->side->dev.config.ports[0].down = false;
+}
+END_TEST
+
 /* Another process may still have the file open, and reset and connect the QP. */
 START_TEST(test_qp_that_did_not_answer_answers_after_a_reset)
 {
@@ -554,6 +577,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, test_memory_that_went_away_at_the_receiver);
 	tcase_add_loop_test(t, test_process_that_is_gone_is_no_answer, 0, 4);
 	tcase_add_test(t, test_process_that_is_gone_never_answers_again);
+	tcase_add_test(t, test_peer_of_a_device_under_removal_gets_no_nak_although_its_region_goes_first);
 	tcase_add_test(t, test_qp_that_did_not_answer_answers_after_a_reset);
 }
 

@@ -497,7 +497,8 @@ static void add_waiting_tests(TCase *t)
 	tcase_add_test(t, test_rnr_retries_are_counted_anew_for_each_message);
 	tcase_add_test(t, test_rnr_retry_7_is_for_ever);
 	tcase_add_test(t, test_rnr_waits_a_millisecond_at_least);
-	tcase_add_test(t, test_rnr_waits_of_a_sender_that_retries_forever_grow);
+	add_own_queue_test(t, test_rnr_waits_of_a_sender_that_retries_forever_grow,
+			   "the waits for a mapped queue do not grow");
 	tcase_add_test(t, test_gone_peer_is_retry_exceeded_in_time);
 	tcase_add_test(t, test_atomic_write_replaces_eight_bytes);
 	tcase_add_loop_test(t, test_timeout_above_31_counts_as_31, 0, 2);
@@ -506,7 +507,7 @@ static void add_waiting_tests(TCase *t)
 	tcase_add_test(t, test_peer_that_dies_while_waited_for_is_retry_exceeded);
 	tcase_add_test(t, test_peer_that_becomes_ready_in_time_is_reached);
 	tcase_add_test(t, test_peer_connected_to_another_is_not_reached);
-	tcase_add_test(t, test_link_layers_do_not_share_a_network);
+	add_own_queue_test(t, test_link_layers_do_not_share_a_network, "all ports of mapped queues are Ethernet");
 }
 
 int main(void)

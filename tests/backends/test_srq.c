@@ -78,7 +78,7 @@ START_TEST(test_full_srq_is_enomem_and_too_many_sges_einval)
 	struct uvd_recv_wr wr = { .sg_list = sges, .num_sge = 3 };
 	const struct uvd_recv_wr *bad = NULL;
 
-	ck_assert_int_eq(ops->post_srq_recv(b->srq, &wr, &bad), -EINVAL);
+	ck_assert_int_eq(bed_post_srq_recv(b->srq, &wr, &bad), -EINVAL);
 	ck_assert_ptr_eq(bad, &wr);
 	for (int i = 0; i < 16; i++)
 		ck_assert_int_eq(post_srq_at(b, i, 0, 8), 0);
@@ -196,7 +196,7 @@ START_TEST(test_a_list_of_receives_lets_as_many_senders_go_on)
 	send_small(&c, &d, IBV_WR_SEND, 100);
 	first.wr_id = 1;
 	first.next = &second;
-	ck_assert_int_eq(ops->post_srq_recv(b->srq, &first, &bad), 0);
+	ck_assert_int_eq(bed_post_srq_recv(b->srq, &first, &bad), 0);
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(wait_wc(b->rcq).status, IBV_WC_SUCCESS);
 	free_second_pair();
@@ -235,7 +235,7 @@ START_TEST(test_keys_are_of_the_srqs_pd)
 	struct uvd_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 };
 	const struct uvd_recv_wr *bad;
 
-	ck_assert_int_eq(ops->post_srq_recv(b->srq, &wr, &bad), 0);
+	ck_assert_int_eq(bed_post_srq_recv(b->srq, &wr, &bad), 0);
 	ck_assert_int_eq(post_srq_at(b, 2, 0, 100), 0);
 	send_small(a, b, IBV_WR_SEND, 100);
 	expect(b->rcq, 1, IBV_WC_SUCCESS);
@@ -377,17 +377,19 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 30);
 	tcase_add_test(t, test_srq_sizes_are_checked);
-	tcase_add_test(t, test_full_srq_is_enomem_and_too_many_sges_einval);
+	add_own_queue_test(t, test_full_srq_is_enomem_and_too_many_sges_einval, "a mapped queue is rounded up");
 	tcase_add_loop_test(t, test_qps_of_each_type_take_receives_in_order, 0, 2);
 	tcase_add_test(t, test_ud_takes_receives_of_the_srq);
 	tcase_add_test(t, test_post_recv_to_a_qp_with_srq_is_einval);
-	tcase_add_test(t, test_senders_that_found_it_empty_go_on_when_receives_come);
+	add_own_queue_test(t, test_senders_that_found_it_empty_go_on_when_receives_come,
+			   "the engine does not see the post, so the order of the senders is open");
 	tcase_add_test(t, test_a_list_of_receives_lets_as_many_senders_go_on);
 	tcase_add_test(t, test_qp_that_waits_in_the_srq_may_be_destroyed);
 	tcase_add_test(t, test_keys_are_of_the_srqs_pd);
 	tcase_add_test(t, test_limit_event_comes_once_below_the_limit);
-	tcase_add_test(t, test_limit_over_the_size_is_einval);
-	tcase_add_test(t, test_resize_keeps_what_is_queued_in_order);
+	add_own_queue_test(t, test_limit_over_the_size_is_einval, "a mapped queue is rounded up");
+	add_own_queue_test(t, test_resize_keeps_what_is_queued_in_order,
+			   "the core resizes mapped queues: tests/objects/test_queue.c");
 	tcase_add_test(t, test_error_leaves_the_srq_alone_and_says_last_wqe_once);
 	tcase_add_test(t, test_message_too_long_ends_its_own_receive_only);
 	tcase_add_loop_test(t, test_first_message_before_rts_says_established_once, 0, 2);

@@ -127,7 +127,7 @@ static int post_recv(struct uvd_srq *srq, uint64_t wr_id, size_t offset, uint32_
 	struct uvd_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
 	const struct uvd_recv_wr *bad;
 
-	return ops->post_srq_recv(srq, &wr, &bad);
+	return bed_post_srq_recv(srq, &wr, &bad);
 }
 
 static void *post_wr(void *wr)

@@ -207,6 +207,56 @@ START_TEST(test_inline_data_beyond_the_entry_is_not_to_be_understood)
 }
 END_TEST
 
+/* ibv_wr_set_inline_data() sets the length and leaves the list empty, whatever the flags are. */
+START_TEST(test_length_without_a_list_is_inline_data)
+{
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV,
+						      IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM };
+	const uint32_t room = q.shape.entry_size - sizeof(struct rxe_send_wqe);
+	struct uvd_send_wr wr;
+	struct rxe_send_wqe *wqe;
+
+	for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
+		wqe = post();
+		wqe->wr.opcode = opcodes[i];
+		wqe->wr.send_flags = IBV_SEND_SIGNALED;
+		wqe->dma.length = 28;
+		ck_assert(q.ops->peek_send(&q, 0, &wr));
+		ck_assert(!wr.num_sge && wr.inline_len == 28 && wr.inline_data == q.entry + sizeof(*wqe));
+		ck_assert_uint_eq(wr.send_flags, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+		wqe->dma.length = room + 1;
+		ck_assert(q.ops->peek_send(&q, 0, &wr));
+		ck_assert_int_eq(wr.num_sge, -1);
+		wqe->dma.length = 0; /* a request without bytes */
+		ck_assert(q.ops->peek_send(&q, 0, &wr));
+		ck_assert(!wr.num_sge && !wr.inline_data && wr.send_flags == IBV_SEND_SIGNALED);
+		wqe->dma.length = 8;
+		wqe->dma.num_sge = 1;
+		ck_assert(q.ops->peek_send(&q, 0, &wr));
+		ck_assert(wr.num_sge == 1 && !wr.inline_data && wr.send_flags == IBV_SEND_SIGNALED);
+		q.ops->pop(&q);
+	}
+}
+END_TEST
+
+/* The list of a READ or an atomic is where the answer goes, so a length without a list is not data to send. */
+START_TEST(test_length_without_a_list_of_a_read_is_no_inline_data)
+{
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_BIND_MW };
+	struct uvd_send_wr wr;
+	struct rxe_send_wqe *wqe;
+
+	for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
+		wqe = post();
+		wqe->wr.opcode = opcodes[i];
+		wqe->dma.length = 8;
+		ck_assert(q.ops->peek_send(&q, 0, &wr));
+		ck_assert(!wr.num_sge && !wr.inline_data && !wr.send_flags);
+		q.ops->pop(&q);
+	}
+}
+END_TEST
+
 START_TEST(test_datagram_has_its_address_in_the_request)
 {
 	struct uvd_send_wr wr;
@@ -414,6 +464,8 @@ int main(void)
 		test_geometry_in_the_header_is_not_believed,
 		test_list_longer_than_the_entry_is_not_to_be_understood,
 		test_inline_data_beyond_the_entry_is_not_to_be_understood,
+		test_length_without_a_list_is_inline_data,
+		test_length_without_a_list_of_a_read_is_no_inline_data,
 		test_datagram_has_its_address_in_the_request,
 		test_address_that_the_device_has_not_is_none,
 		test_receive_is_decoded,

@@ -26,3 +26,64 @@ def test_the_tests_that_it_names_exist():
     code = "\n".join(p.read_text() for ext in ("c", "py") for p in (ROOT / "tests").rglob(f"*.{ext}"))
     names = set(re.findall(r"\b(?:test_|[a-z_]+(?=`))\w*", " ".join(row[5] for row in ROWS)))
     assert len(names) > 100 and not [n for n in names if not re.search(rf"\b{n}\b", code)]
+
+
+# ---- queues: with which of them the tests of a statement run -------------------------------------------------------
+
+MESON = (ROOT / "tests/backends/meson.build").read_text()
+MAPPED = set(re.findall(r"'(\w+)'", re.search(r"backends_mapped = \[(.*?)\]", MESON, re.S).group(1)))
+# Files whose tests run once, and why that is enough, or what is missing.
+ONCE = {
+    "backends/test_xrc.c": "the provider of mapped queues has no XRC",
+    "backends/test_raw.c": "the provider of mapped queues has no RAW_PACKET",
+    "backends/test_burst_large.c": "not run with mapped queues",
+    "backends/test_movers.c": "not run with mapped queues",
+}
+CODE = {path: path.read_text() for path in sorted((ROOT / "tests").rglob("*.c"))}
+NO_QUEUE = "decided before a queue is used"
+# tests/programs run each case on hfi1, with own rings, and under `run` on rxe, with mapped queues.
+PROTECTION_HAS_BOTH = '["ioctl", "write"] + ([] if CUSE else ["rxe"])' in (ROOT / "tests/programs/conftest.py").read_text()
+
+
+def way_of(name):
+    """Returns "both", "mapped" (a test of mapped queues alone), or the reason why the test runs with own rings alone."""
+    if name.startswith("protection:"):
+        return "both" if PROTECTION_HAS_BOTH else "run with one persona"
+    for path, code in CODE.items():
+        if f"START_TEST({name})" not in code:
+            continue
+        file = str(path.relative_to(ROOT / "tests"))
+        own = re.search(rf'add_own_queue_(?:loop_)?test\(\w+, {name},[^;]*?"([^"]+)"\);', code)
+        if own:
+            return own.group(1)
+        if re.search(rf"test\(mapped_queue, {name}\b", code):
+            return "mapped"
+        if path.parent.name == "backends" and path.stem.removeprefix("test_") in MAPPED:
+            return "both"
+        return ONCE.get(file, NO_QUEUE if path.parent.name != "backends" else "not run with mapped queues")
+    return NO_QUEUE
+
+
+def queues_of(row):
+    names = re.findall(r"(?:protection: )?`\w+`", row[5])
+    ways = [way_of(n.replace("`", "")) for n in names]
+    if "both" in ways or {"mapped"} < set(ways):
+        return "both"
+    if set(ways) == {"mapped"}:
+        return "mapped"
+    return "own: " + next((w for w in ways if w != NO_QUEUE), NO_QUEUE)
+
+
+def test_each_test_that_runs_with_own_rings_alone_is_one_of_a_file_that_runs_both_ways():
+    for path in (ROOT / "tests/backends").glob("test_*.c"):
+        assert "add_own_queue_" not in path.read_text() or path.stem.removeprefix("test_") in MAPPED, path
+
+
+def test_the_queues_of_each_statement_are_those_that_its_tests_run_with():
+    wrong = {row[0]: (row[6].rstrip(" |"), queues_of(row)) for row in ROWS if row[6].rstrip(" |") != queues_of(row)}
+    assert not wrong
+
+
+def test_the_number_of_statements_tested_both_ways_is_that_of_the_rows():
+    said = re.search(r"(\d+) are tested with own rings and with mapped queues", PAGE)
+    assert int(said.group(1)) == sum(row[6].rstrip(" |") == "both" for row in ROWS)

@@ -3,6 +3,7 @@
  * What a client can do that has kept its context's device file of the adapter: events and completions of objects that it
  * has made by itself, and objects of ours that it has replaced. Only the client itself may suffer.
  */
+#include <poll.h>
 #include <rdma/ib_user_verbs.h>
 #include <unistd.h>
 #include "client.h"
@@ -135,8 +136,8 @@ static int end_qp(const struct client *c)
 	return uv_destroy_qp(c->fd, UV_WRITE, c->qp.handle, NULL);
 }
 
-/* While a thread destroys one object, the events of the context wait for it: they come later, and all of them. */
-START_TEST(test_events_that_come_while_an_object_is_destroyed_are_relayed_afterwards)
+/* A thread that destroys an object waits for the event that is being relayed, and loses none of those that follow. */
+START_TEST(test_events_that_a_destruction_waits_for_are_relayed)
 {
 	struct client b;
 	struct worker destroy;
@@ -154,6 +155,33 @@ START_TEST(test_events_that_come_while_an_object_is_destroyed_are_relayed_afterw
 	fake_qp_event(a.qp.qpn, IBV_EVENT_PATH_MIG);
 	ck_assert_uint_eq(client_async_event(events), IBV_EVENT_SQ_DRAINED);
 	ck_assert_uint_eq(client_async_event(events), IBV_EVENT_PATH_MIG);
+}
+END_TEST
+
+/*
+ * An event that arrives while a thread destroys another object of the context. The event of the other client shows that
+ * the relaying thread, which takes them in their order, has met the first one and left it.
+ */
+START_TEST(test_event_that_arrives_while_an_object_is_destroyed_is_relayed_afterwards)
+{
+	struct client b, other;
+	struct worker destroy;
+	const int fd = open_with_events(&other, uv_open());
+
+	client_open_beside(&b, &a);
+	fake.hangs = true;
+	worker_start(&destroy, &b, end_qp);
+	sem_wait(&fake.blocked);
+	fake_qp_event(a.qp.qpn, IBV_EVENT_SQ_DRAINED);
+	fake_qp_event(other.qp.qpn, IBV_EVENT_COMM_EST);
+	ck_assert_uint_eq(client_async_event(fd), IBV_EVENT_COMM_EST);
+	ck_assert_int_eq(poll(&(struct pollfd){ .fd = events, .events = POLLIN }, 1, 0), 0);
+	fake.hangs = false;
+	sem_post(&fake.unblock);
+	ck_assert_int_eq(worker_join(&destroy), 0);
+	ck_assert_uint_eq(client_async_event(events), IBV_EVENT_SQ_DRAINED);
+	expect_next_event();
+	close(fd);
 }
 END_TEST
 
@@ -391,7 +419,8 @@ int main(void)
 	tcase_add_test(t, test_event_with_the_address_of_an_object_of_another_context_is_dropped);
 	tcase_add_test(t, test_event_of_an_object_that_was_destroyed_is_dropped);
 	tcase_add_test(t, test_event_of_another_size_ends_the_contexts_events);
-	tcase_add_test(t, test_events_that_come_while_an_object_is_destroyed_are_relayed_afterwards);
+	tcase_add_test(t, test_events_that_a_destruction_waits_for_are_relayed);
+	tcase_add_test(t, test_event_that_arrives_while_an_object_is_destroyed_is_relayed_afterwards);
 	tcase_add_test(t, test_completion_in_another_cq_completes_nothing);
 	tcase_add_test(t, test_completion_of_more_bytes_than_the_receive_copies_no_byte_beyond_it);
 	tcase_add_test(t, test_completions_of_no_request_are_dropped);

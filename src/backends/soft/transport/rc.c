@@ -329,7 +329,10 @@ static struct soft_outcome rc_conclude(struct rc *rc)
 	struct soft_send_wqe *wqe = rc->wqe;
 	struct soft_qp *peer = rc->peer;
 
-	/* As the kernel's rxe (class J): the receive ends in error, and no NAK goes out. */
+	/*
+	 * Class J: the receive ends in error, and no NAK goes out. The kernel's rxe acknowledges the request then, and
+	 * the requester takes it for carried out (RC-40 of docs/conformance.md).
+	 */
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV &&
 	    soft_invalidate_mw(soft_target_pd(peer), peer->qp.qp_num, wqe->invalidate_rkey)) {
 		soft_recv_fail(peer, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, &rc->due);
