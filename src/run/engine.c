@@ -103,6 +103,18 @@ static uint32_t own_first_qpn(void)
 	return 0x100 + uvd_random(0xfffe00);
 }
 
+/* Devices of other backends send nothing that can be captured. A device of `soft` can still be added later. */
+static void host_check_capture(const struct host *h)
+{
+	const struct uvd_run_options *o = h->l->options;
+
+	for (unsigned int i = 0; i < o->num_devices; i++)
+		if (!strcmp(o->devices[i].backend, uvd_plugin_soft.name))
+			return;
+	if (o->pcap)
+		uvd_logf(h->e.log, UVD_WARN, "--pcap %s: it stays empty: no device has --backend soft", o->pcap);
+}
+
 /* Sets the plug-in `soft` up, before it has devices. Returns 0 or a negative errno, after a message. */
 static int host_setup_soft(struct host *h)
 {
@@ -111,6 +123,7 @@ static int host_setup_soft(struct host *h)
 
 	if (err)
 		return err;
+	host_check_capture(h);
 	soft = uvd_plugins_get(h->e.core.plugins, uvd_plugin_soft.name);
 	uvd_fabric_set_threads(soft->data, num_threads());
 	uvd_fabric_set_first_qpn(soft->data, own_first_qpn());
