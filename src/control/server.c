@@ -512,7 +512,10 @@ int uvd_control_listen(const char *path, struct uvd_log *log)
 		uvd_logf(log, UVD_ERR, "another uverbsd answers on %s (--control and --sysfs give this one its own)",
 			 path);
 	else if (fd < 0)
-		uvd_logf(log, UVD_ERR, "control socket %s: %s", path, uvd_errno_name(fd));
+		uvd_logf(log, UVD_ERR, "control socket %s: %s%s", path, uvd_errno_name(fd),
+			 fd != -EACCES && fd != -EPERM ? "" :
+			 geteuid()			? ": start uverbsd as root; `uverbsctl run` needs no rights" :
+							  ": choose another path with --control");
 	return fd;
 }
 

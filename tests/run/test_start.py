@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What a run needs of the system: each message is one line that names what is missing and what to do."""
 import os
+import shutil
 import subprocess
 import pytest
-from conftest import BIN, BUILD, SANITIZED, STUCK, UVERBSCTL
+from conftest import BIN, BUILD, NOBODY, SANITIZED, STUCK, UVERBSCTL
 from test_run import pingpong, port  # noqa: F401 (a fixture)
 
 # A user other than root becomes root in a user namespace.
@@ -32,6 +33,18 @@ def test_folder_that_is_read_only_is_named_with_the_remedy(option, remedy):
     r = in_namespace(f"mount --bind {BIN} /mnt && mount -t tmpfs -o ro none /tmp && "
                      f"unset TMPDIR XDG_RUNTIME_DIR && exec /mnt/uverbsctl run {option} -- true")
     refused(r, " /tmp", "EROFS", remedy)
+
+
+def test_runtime_folder_that_is_read_only_is_named_and_not_replaced_by_tmp():
+    r = in_namespace("mount -t tmpfs -o ro none /mnt && export XDG_RUNTIME_DIR=/mnt && exec $RUN --join ro -- true")
+    refused(r, "XDG_RUNTIME_DIR is /mnt: EROFS", "mount it writable", "unset")
+
+
+def test_daemon_of_another_user_says_that_it_needs_root():
+    user = [] if os.geteuid() else NOBODY
+    program = shutil.copy(BUILD / "src/uverbsd", BIN / "uverbsd")
+    r = subprocess.run([*user, program, "--separate", "no", "--control", "/control"], capture_output=True, text=True, timeout=STUCK)
+    assert r.returncode == 1 and "start uverbsd as root; `uverbsctl run` needs no rights" in r.stderr, r
 
 
 if not SANITIZED:  # the sanitizers need /proc themselves
