@@ -319,9 +319,11 @@ static void check_names(struct parser *p)
 
 	for (; a < end; a++)
 		for (b = a + 1; b < end; b++)
-			if (!strcmp(a->ibdev, b->ibdev) || (a->number >= 0 && a->number == b->number))
-				uvd_opt_fail(p, 0, "two devices have the name %s or the number %d", b->ibdev,
-					     b->number);
+			if (!strcmp(a->ibdev, b->ibdev))
+				uvd_opt_fail(p, 0, "two devices have the name %s: `name` in [device N] gives each its own",
+					     b->ibdev);
+			else if (a->number >= 0 && a->number == b->number)
+				uvd_opt_fail(p, 0, "two devices have the number %d (uverbs%d)", b->number, b->number);
 }
 
 static void options_set_defaults(struct uvd_options *o, enum uvd_program program)

@@ -203,6 +203,21 @@ def test_bad_options_are_status_2(run):
     assert subprocess.run([UVERBSCTL, "nonsense"], capture_output=True).returncode == 2
 
 
+@pytest.mark.parametrize("args, said", [
+    (["run", "--nonsense"], "uverbsctl run: unrecognized option '--nonsense'"),
+    (["status", "--nonsense"], "uverbsctl status: unrecognized option '--nonsense'"),
+    (["run", "--plugin", "/nowhere/x.so", "true"], "uverbsctl run: --plugin /nowhere/x.so: ENOENT"),
+    (["run", "--devices", "3", "--name", "rxe_x", "true"], "uverbsctl run: two devices have the name rxe_x: `name` in [device N] gives each its own")])
+def test_message_names_the_program_and_the_value(args, said):
+    r = subprocess.run([UVERBSCTL, *args], capture_output=True, text=True, timeout=STUCK)
+    assert r.returncode == 2 and r.stderr.splitlines()[0] == said, r
+
+
+def test_failed_call_without_a_wrong_field_has_no_empty_field_in_its_log_line(run):
+    r = run("ibv_devinfo", options=["--log-level", "debug"])
+    assert "hfi1_0: IB_USER_VERBS_CMD_QUERY_DEVICE: ENOSPC, thread " in r.stderr and ",  " not in r.stderr, r.stderr
+
+
 @pytest.mark.parametrize("sig, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_signals_are_forwarded(run, sig, status):
     p = run.start("sh", "-c", "echo ready; exec sleep 60")
