@@ -119,7 +119,8 @@ bool uvd_run_find(const char *name, char path[PATH_MAX])
 	if (join_address(name, &addr, dir))
 		return false;
 	sock = join_connect(&addr);
-	found = sock >= 0 && !uvd_run_receive(sock, &msg, fds) && msg.kind == UVD_RUN_READY;
+	found = sock >= 0 && !uvd_run_receive(sock, &msg, fds) &&
+		(msg.kind == UVD_RUN_READY || msg.kind == UVD_RUN_REFUSED);
 	if (sock >= 0)
 		close(sock);
 	if (found)

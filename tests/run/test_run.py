@@ -485,6 +485,36 @@ def test_join_engine_killed(run):
     assert run("ibv_devinfo", options=["--join", "lab"]).returncode == 0, "the dead engine's socket is in the way"
 
 
+@pytest.mark.parametrize("inner", [True, False])
+def test_join_from_outside_of_the_engines_pid_namespace_is_refused_with_the_remedy(run, inner):
+    if not run.privileged:
+        pytest.skip("pid namespaces of another user need a user namespace, whose ids differ")
+    own = ["unshare", "--pid", "--fork", "--mount-proc"]
+    with subprocess.Popen([*own, UVERBSCTL, "run", "--join", "lab", "--", "sh", "-c", "echo ready; read line; ibv_devinfo"], text=True,
+                          env=run.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        assert first.stdout.readline() == "ready\n"
+        r = subprocess.run([*(own if inner else []), UVERBSCTL, "run", "--join", "lab", "--", "ibv_devices"], env=run.env,
+                           capture_output=True, text=True, timeout=STUCK)
+        assert r.returncode == 125 and r.stdout == "", r
+        assert r.stderr.startswith("uverbsctl run: --join lab: the run that has the devices is in a pid namespace that does not contain"), r
+        assert r.stderr.count("\n") == 1 and "let both containers share one" in r.stderr, r
+        status = subprocess.run([UVERBSCTL, "plugin", "--run", "lab", "list"], env=run.env, capture_output=True, text=True, timeout=STUCK)
+        assert status.returncode == 0, status
+        out, err = first.communicate("\n", timeout=STUCK)
+        assert first.returncode == 0 and "PORT_ACTIVE" in out, err
+
+
+def test_join_into_an_outer_pid_namespace_has_the_device(run):
+    if not run.privileged:
+        pytest.skip("pid namespaces of another user need a user namespace, whose ids differ")
+    first = run.start("sh", "-c", "echo ready; read line", options=["--join", "lab"])
+    assert first.stdout.readline() == "ready\n"
+    r = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", UVERBSCTL, "run", "--join", "lab", "--", "ibv_devinfo"],
+                       env=run.env, capture_output=True, text=True, timeout=STUCK)
+    assert r.returncode == 0 and "PORT_ACTIVE" in r.stdout, r
+    first.communicate("\n", timeout=STUCK)
+
+
 def test_join_name_cannot_be_a_path(run):
     r = run("true", options=["--join", "../x"])
     assert r.returncode in (2, 125)
