@@ -350,7 +350,8 @@ static void check_names(struct parser *p)
 	for (; a < end; a++)
 		for (b = a + 1; b < end; b++)
 			if (!strcmp(a->ibdev, b->ibdev))
-				uvd_opt_fail(p, 0, "two devices have the name %s: `name` in [device N] gives each its own",
+				uvd_opt_fail(p, 0,
+					     "two devices have the name %s: `name` in [device N] gives each its own",
 					     b->ibdev);
 			else if (a->number >= 0 && a->number == b->number)
 				uvd_opt_fail(p, 0, "two devices have the number %d (uverbs%d)", b->number, b->number);
