@@ -62,7 +62,7 @@ static int uverbsctl_end(const char *command, int status)
 int main(int argc, char **argv)
 {
 	struct uvd_nearest nearest = { .wrong = argc > 1 ? argv[1] : "" };
-	char names[UVD_NEAREST_TEXT];
+	char names[UVD_NEAREST_TEXT], name[32];
 	const int ret = uvd_fd_open_standard();
 
 	if (ret) {
@@ -76,9 +76,14 @@ int main(int argc, char **argv)
 		return uverbsctl_end(NULL, uverbsctl_usage(stdout, 0));
 	if (!strcmp(argv[1], "--version"))
 		return uverbsctl_end(NULL, printf("uverbsctl %s\n", UVD_VERSION) < 0);
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-		if (!strcmp(argv[1], commands[i].name))
-			return uverbsctl_end(argv[1], commands[i].run(argc - 1, argv + 1));
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		if (strcmp(argv[1], commands[i].name) != 0)
+			continue;
+		/* Messages of getopt_long() and of the options begin with the command's argv[0]. */
+		snprintf(name, sizeof(name), "uverbsctl %s", commands[i].name);
+		argv[1] = name;
+		return uverbsctl_end(commands[i].name, commands[i].run(argc - 1, argv + 1));
+	}
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		uvd_nearest_add(&nearest, commands[i].name);
 	fprintf(stderr, "uverbsctl: unknown command `%s`; the nearest are %s; see `uverbsctl --help`\n", argv[1],

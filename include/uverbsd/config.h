@@ -28,8 +28,8 @@ struct uvd_port_config {
 	/* The size of the table, and the used slots, which come first. Those of an adapter can have slots of zeros between. */
 	unsigned int gid_tbl_len, num_gids;
 	/*
-	 * By default one GID is made from the port's GUID (uvd_config_default()). If the persona has IP GIDs,
-	 * ::ffff:127.0.0.1 comes before it.
+	 * By default one GID is made from the port's GUID (uvd_config_default()). If the persona has IP GIDs, it is
+	 * ::ffff:127.0.0.1, and under `run` ::1 may follow.
 	 */
 	union ibv_gid gids[UVD_MAX_GIDS];
 	unsigned int num_pkeys;

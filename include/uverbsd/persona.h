@@ -63,9 +63,9 @@ struct uvd_persona {
 	uint8_t link_layer; /* of its ports */
 	uint32_t unusable_caps; /* IBV_DEVICE_* that the backend may have, but the provider has no functions for */
 	/*
-	 * Each port has a GID that is made from its GUID. If has_ip_gid, ::ffff:127.0.0.1 comes before it: the
-	 * provider asks the kernel for the MAC address behind a GID, so the GID must be an address that the host has a
-	 * route to.
+	 * Each port has a GID that is made from its GUID. If has_ip_gid, it has ::ffff:127.0.0.1 instead, and under
+	 * `run` ::1, if the machine has that address: the provider asks the kernel for the MAC address behind a GID, so
+	 * each GID must be an address of an interface.
 	 */
 	bool has_ip_gid;
 	const struct uvd_feature *feature; /* what it adds to the tree; may be NULL */

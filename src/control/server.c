@@ -503,6 +503,15 @@ static int listen_on(struct sockaddr_un *sa, const char *path)
 	return fd;
 }
 
+static const char *control_listen_remedy(int err)
+{
+	if (err != -EACCES && err != -EPERM)
+		return "";
+	if (geteuid())
+		return ": start uverbsd as root; `uverbsctl run` needs no rights";
+	return ": choose another path with --control";
+}
+
 int uvd_control_listen(const char *path, struct uvd_log *log)
 {
 	struct sockaddr_un sa = { 0 };
@@ -512,7 +521,7 @@ int uvd_control_listen(const char *path, struct uvd_log *log)
 		uvd_logf(log, UVD_ERR, "another uverbsd answers on %s (--control and --sysfs give this one its own)",
 			 path);
 	else if (fd < 0)
-		uvd_logf(log, UVD_ERR, "control socket %s: %s", path, uvd_errno_name(fd));
+		uvd_logf(log, UVD_ERR, "control socket %s: %s%s", path, uvd_errno_name(fd), control_listen_remedy(fd));
 	return fd;
 }
 

@@ -46,14 +46,15 @@ void uvd_req_log_failure(struct uvd_req *req, int err)
 	struct uvd_log *log = req->dev->engine->log;
 	const char *name = req->name ? req->name : req->front == UVD_FRONT_WRITE ? "write" : "ioctl";
 	const char *dev = req->dev->config.ibdev;
+	char field[96];
 
 	if (req->caller->refusal_logged)
 		return;
 	if ((!req->bad_field && !req->refused) || err == -EPROTONOSUPPORT || err == -EIO) {
 		/* No field is wrong, the program asks whether a command exists, or its device is gone. */
-		uvd_log_of_user(log, req->caller->log_user, UVD_DEBUG, "%s: %s: %s, %s %lld, thread %d", dev, name,
-				uvd_errno_name(err), req->bad_field ? req->bad_field : "", (long long)req->bad_value,
-				req->caller->tid);
+		snprintf(field, sizeof(field), ", %s %lld", req->bad_field ?: "", (long long)req->bad_value);
+		uvd_log_of_user(log, req->caller->log_user, UVD_DEBUG, "%s: %s: %s%s, thread %d", dev, name,
+				uvd_errno_name(err), req->bad_field ? field : "", req->caller->tid);
 	} else if (!is_probe(req, err)) {
 		uvd_log_of_user(log, req->caller->log_user, UVD_WARN, "%s: %s: %s is wrong (%lld, 0x%llx): %s, pid %d",
 				dev, name, req->bad_field, (long long)req->bad_value,

@@ -8,11 +8,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <netinet/in.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum { NOBODY = 65534 };
 
@@ -249,6 +252,30 @@ static const struct uvd_persona *find_persona(struct parser *p, int device)
 	return uvd_plugins_persona(p->plugins, config.persona) ?: default_persona(p, &config);
 }
 
+static bool machine_has_ipv6_loopback(void)
+{
+	const struct sockaddr_in6 sa = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int sock = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	const bool has = sock >= 0 && !bind(sock, (const void *)&sa, sizeof(sa));
+
+	if (sock >= 0)
+		close(sock);
+	return has;
+}
+
+/* Gives the ports of a device with IP GIDs the other address that each machine with IPv6 has. */
+static void apply_ipv6_loopback(struct uvd_device_config *config)
+{
+	const bool has_ip_gid = IN6_IS_ADDR_V4MAPPED(config->ports[0].gids[0].raw);
+
+	if (!has_ip_gid || !machine_has_ipv6_loopback())
+		return;
+	for (unsigned int port = 0; port < UVD_MAX_PORTS; port++) {
+		config->ports[port].gids[1] = (union ibv_gid){ .raw = { [15] = 1 } };
+		config->ports[port].num_gids = 2;
+	}
+}
+
 static void apply_device(struct parser *p, int device)
 {
 	struct uvd_device_config *config = &p->o->devices[device];
@@ -256,6 +283,9 @@ static void apply_device(struct parser *p, int device)
 	unsigned int port, nth;
 
 	uvd_config_default(config, find_persona(p, device), p->first_index + device);
+	/* Personas with IP GIDs map queues. A daemon's engine process, which must not make this socket, refuses them. */
+	if (p->maps_queues)
+		apply_ipv6_loopback(config);
 	config->number = p->o->first_number < 0 ? -1 : p->o->first_number + device;
 	for (port = 0; port < UVD_MAX_PORTS; port++)
 		if (config->ports[port].lid)
@@ -319,9 +349,12 @@ static void check_names(struct parser *p)
 
 	for (; a < end; a++)
 		for (b = a + 1; b < end; b++)
-			if (!strcmp(a->ibdev, b->ibdev) || (a->number >= 0 && a->number == b->number))
-				uvd_opt_fail(p, 0, "two devices have the name %s or the number %d", b->ibdev,
-					     b->number);
+			if (!strcmp(a->ibdev, b->ibdev))
+				uvd_opt_fail(p, 0,
+					     "two devices have the name %s: `name` in [device N] gives each its own",
+					     b->ibdev);
+			else if (a->number >= 0 && a->number == b->number)
+				uvd_opt_fail(p, 0, "two devices have the number %d (uverbs%d)", b->number, b->number);
 }
 
 static void options_set_defaults(struct uvd_options *o, enum uvd_program program)

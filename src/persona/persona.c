@@ -39,14 +39,14 @@ int uvd_persona_ops(const struct uvd_persona *persona, const struct uvd_backend 
 /* Port 1 has the node's GUID, as on most adapters. */
 void uvd_config_set_guid(struct uvd_device_config *config, uint64_t guid)
 {
-	/* The persona may be a plug-in's, which is not found by name here: port_default() has set the GID if has_ip_gid. */
-	const unsigned int slot = IN6_IS_ADDR_V4MAPPED(config->ports[0].gids[0].raw);
-
 	config->node_guid = htobe64(guid);
 	config->sys_image_guid = htobe64(guid);
+	/* The persona may be a plug-in's, which is not found by name here: port_default() has set the GID if has_ip_gid. */
+	if (IN6_IS_ADDR_V4MAPPED(config->ports[0].gids[0].raw))
+		return;
 	for (unsigned int p = 0; p < UVD_MAX_PORTS; p++) {
-		config->ports[p].gids[slot].global.subnet_prefix = htobe64(0xfe80ull << 48);
-		config->ports[p].gids[slot].global.interface_id = htobe64(guid + p);
+		config->ports[p].gids[0].global.subnet_prefix = htobe64(0xfe80ull << 48);
+		config->ports[p].gids[0].global.interface_id = htobe64(guid + p);
 	}
 }
 
@@ -63,10 +63,8 @@ static void port_default(struct uvd_port_config *port, const struct uvd_persona 
 		.num_pkeys = 1,
 		.pkeys = { 0xffff },
 	};
-	if (persona->has_ip_gid) {
+	if (persona->has_ip_gid)
 		port->gids[0] = (union ibv_gid){ .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
-		port->num_gids = 2;
-	}
 	if (persona->link_layer == IBV_LINK_LAYER_INFINIBAND) {
 		port->lid = lid;
 		port->sm_lid = 1;

@@ -22,8 +22,19 @@ enum { MAX_FILE = 256 << 20 /* bytes */ };
 #define MFD_NOEXEC_SEAL 8U /* since 6.3 */
 #endif
 
-/* Only root may change a folder that root's plug-ins are in: another user could put another file there. */
-static int plugin_folder_check(const char *path, const char *folder, char error[UVD_PLUGIN_ERROR])
+/* In a sticky folder of root's, such as /tmp, another user can neither rename nor remove what is root's. */
+static bool plugin_sticky_protects(const struct stat *folder, const char *next)
+{
+	struct stat st;
+
+	return folder->st_mode & S_ISVTX && !lstat(next, &st) && !st.st_uid;
+}
+
+/*
+ * Only root may change the part `next` of a folder that root's plug-ins are in: another user could put another file
+ * there. next: the path of the folder's entry that leads to the file. A symbolic link counts as itself.
+ */
+static int plugin_folder_check(const char *path, const char *folder, const char *next, char error[UVD_PLUGIN_ERROR])
 {
 	struct stat st;
 
@@ -35,24 +46,31 @@ static int plugin_folder_check(const char *path, const char *folder, char error[
 			"%s: user %u owns the folder %s (mode %04o), and could put another file there: root "
 			"loads plug-ins from folders that only root may change: copy it to one",
 			path, st.st_uid, folder, st.st_mode & 07777);
-	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return uvd_plugin_error(
-			error, -EPERM, "%s: group or others may write to the folder %s (root's, mode %04o): %s%s", path,
-			folder, st.st_mode & 07777,
-			st.st_mode & S_ISVTX ? "copy it to a folder that only root may change, unlike " : "chmod go-w ",
-			folder);
-	return 0;
+	if (!(st.st_mode & (S_IWGRP | S_IWOTH)) || plugin_sticky_protects(&st, next))
+		return 0;
+	if (st.st_mode & S_ISVTX)
+		return uvd_plugin_error(error, -EPERM,
+					"%s: group or others may write to the folder %s (root's, mode %04o), and %s is "
+					"not root's: copy it to a folder that only root may change",
+					path, folder, st.st_mode & 07777, next);
+	return uvd_plugin_error(error, -EPERM,
+				"%s: group or others may write to the folder %s (root's, mode %04o): chmod go-w %s",
+				path, folder, st.st_mode & 07777, folder);
 }
 
 /* Checks each folder that leads to the file. `file` is absolute. */
 static int plugin_folders_check(const char *path, const char *file, char error[UVD_PLUGIN_ERROR])
 {
-	int err = plugin_folder_check(path, "/", error);
-	char folder[PATH_MAX];
+	char folder[PATH_MAX] = "/", next[PATH_MAX];
+	int err = 0;
 
-	for (const char *end = strchr(file + 1, '/'); end && !err; end = strchr(end + 1, '/')) {
-		snprintf(folder, sizeof(folder), "%.*s", (int)(end - file), file);
-		err = plugin_folder_check(path, folder, error);
+	for (const char *end = file; *end && !err;) {
+		const char *next_end = strchrnul(end + 1, '/');
+
+		snprintf(next, sizeof(next), "%.*s", (int)(next_end - file), file);
+		err = plugin_folder_check(path, folder, next, error);
+		strcpy(folder, next);
+		end = next_end;
 	}
 	return err;
 }
@@ -117,7 +135,10 @@ static int plugin_file_open(const char *path, const char *file, uid_t owner, cha
 		ret = plugin_folders_check(path, path, error);
 	if (ret)
 		return ret;
-	/* The folders are root's alone, or the user's own: file cannot have become a symbolic link since realpath(). */
+	/*
+	 * Another user cannot change what leads to the file, or the folders are the user's own: file cannot have
+	 * become a symbolic link since realpath().
+	 */
 	fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return uvd_plugin_error(error, -errno, "%s: %s", path, strerrorname_np(errno));
@@ -176,7 +197,7 @@ int uvd_plugin_file_copy_in(const char *folder, const char *name, char error[UVD
 	ret = plugin_folders_check(path, path, error) ?: plugin_folders_check(path, file, error);
 	if (ret)
 		return ret;
-	/* Only root can have changed the folders since. */
+	/* Only root can have changed what leads to the folder since. */
 	dir = open(real, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return uvd_plugin_error(error, -errno, "%s: %s", folder, strerrorname_np(errno));

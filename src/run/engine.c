@@ -103,6 +103,18 @@ static uint32_t own_first_qpn(void)
 	return 0x100 + uvd_random(0xfffe00);
 }
 
+/* Devices of other backends send nothing that can be captured. A device of `soft` can still be added later. */
+static void host_check_capture(const struct host *h)
+{
+	const struct uvd_run_options *o = h->l->options;
+
+	for (unsigned int i = 0; i < o->num_devices; i++)
+		if (!strcmp(o->devices[i].backend, uvd_plugin_soft.name))
+			return;
+	if (o->pcap)
+		uvd_logf(h->e.log, UVD_WARN, "--pcap %s: it stays empty: no device has --backend soft", o->pcap);
+}
+
 /* Sets the plug-in `soft` up, before it has devices. Returns 0 or a negative errno, after a message. */
 static int host_setup_soft(struct host *h)
 {
@@ -111,6 +123,7 @@ static int host_setup_soft(struct host *h)
 
 	if (err)
 		return err;
+	host_check_capture(h);
 	soft = uvd_plugins_get(h->e.core.plugins, uvd_plugin_soft.name);
 	uvd_fabric_set_threads(soft->data, num_threads());
 	uvd_fabric_set_first_qpn(soft->data, own_first_qpn());
@@ -428,6 +441,23 @@ static void host_drop_silent(struct host *h)
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
+/*
+ * A process outside of this pid namespace has no number here, so the kernel reports the calls of its process tree with
+ * the number 0. Returns true, and says so to the process, if that is so.
+ */
+static bool join_refuse_outsider(const struct uvd_run_engine *e, int link)
+{
+	struct uvd_run_msg refused = { .kind = UVD_RUN_REFUSED };
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(link, SOL_SOCKET, SO_PEERCRED, &peer, &len) || peer.pid)
+		return false;
+	strcpy(refused.root, e->root);
+	uvd_run_send(link, &refused, NULL, 0);
+	return true;
+}
+
 /* full: there is no room for another tree, unless a silent one makes it. */
 static void join_event(struct host *h, bool full)
 {
@@ -439,7 +469,9 @@ static void join_event(struct host *h, bool full)
 	if (silent)
 		tree_free(h, silent);
 	link = accept4(h->l->join_sock, NULL, NULL, SOCK_CLOEXEC);
-	if (link >= 0)
+	if (link >= 0 && join_refuse_outsider(&h->e, link))
+		close(link);
+	else if (link >= 0)
 		tree_new(&h->e, link);
 }
 

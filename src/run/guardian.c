@@ -150,6 +150,12 @@ static void from_engine(struct guardian *g)
 		strcpy(g->l->root, msg.root);
 		g->started = true;
 		uvd_run_send(g->l->program, &msg, NULL, 0);
+	} else if (msg.kind == UVD_RUN_REFUSED) {
+		fprintf(stderr,
+			"uverbsctl run: --join %s: the run that has the devices is in a pid namespace that does not contain this "
+			"process: start that run in this pid namespace or above it, let both containers share one, or use "
+			"another NAME\n",
+			g->l->options->join);
 	} else if (msg.kind == UVD_RUN_BYE) {
 		g->bye = true;
 		g->stays = msg.stays;

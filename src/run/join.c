@@ -34,10 +34,17 @@ static int make_dir(char *dir, size_t size)
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
 
-	if (runtime && *runtime == '/' && !access(runtime, W_OK))
+	if (runtime && *runtime == '/' && !access(runtime, W_OK)) {
 		snprintf(dir, size, "%.80s/uverbsd", runtime);
-	else
+	} else if (runtime && *runtime == '/' && errno == EROFS) {
+		/* Another container may have it writable: in /tmp the runs would not meet. */
+		fprintf(stderr,
+			"uverbsctl run: --join: XDG_RUNTIME_DIR is %s: EROFS: mount it writable, or unset XDG_RUNTIME_DIR to use /tmp\n",
+			runtime);
+		return -1;
+	} else {
 		snprintf(dir, size, "/tmp/uverbsd-%u", geteuid());
+	}
 	if (mkdir(dir, 0700) && errno != EEXIST) {
 		fprintf(stderr,
 			"uverbsctl run: --join: cannot make %s: %s: set XDG_RUNTIME_DIR to a folder that can be written\n",
@@ -112,7 +119,8 @@ bool uvd_run_find(const char *name, char path[PATH_MAX])
 	if (join_address(name, &addr, dir))
 		return false;
 	sock = join_connect(&addr);
-	found = sock >= 0 && !uvd_run_receive(sock, &msg, fds) && msg.kind == UVD_RUN_READY;
+	found = sock >= 0 && !uvd_run_receive(sock, &msg, fds) &&
+		(msg.kind == UVD_RUN_READY || msg.kind == UVD_RUN_REFUSED);
 	if (sock >= 0)
 		close(sock);
 	if (found)

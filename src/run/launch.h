@@ -38,6 +38,8 @@ struct uvd_run_outputs {
 	struct uvd_recorder *recorder; /* NULL: no --trace */
 	struct uvd_capture *capture; /* NULL: no --pcap */
 	const char *trace, *pcap; /* their paths */
+	dev_t pcap_dev; /* the capture's file */
+	ino_t pcap_ino;
 	struct uvd_log *log;
 };
 /* path: NULL for none. Return 0, or a negative errno after a message. */

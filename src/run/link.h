@@ -15,6 +15,7 @@ enum uvd_run_kind {
 	UVD_RUN_LISTENER, /* PROGRAM to guardian to engine, which gets all members; fds: listener, notif, agent */
 	UVD_RUN_STARTED, /* PROGRAM to launcher; fds: its pidfd */
 	UVD_RUN_ENDED, /* engine or guardian to launcher: PROGRAM has ended; status, stays */
+	UVD_RUN_REFUSED, /* engine to a guardian that joins from outside of the engine's pid namespace; root */
 	UVD_RUN_BYE, /* engine to guardian: the process tree has ended and is cleaned up; stays */
 };
 

@@ -155,6 +155,22 @@ def test_only_a_new_or_a_regular_file_is_written(run):
     assert frames_of(path) == []
 
 
+def test_trace_and_capture_of_one_file_are_refused(run):
+    path = pathlib.Path(run.folder) / "both"
+    link = path.with_name("link")
+    link.symlink_to(path)
+    for trace in (path, link):
+        r = run("true", options=("--pcap", str(path), "--trace", str(trace)))
+        assert r.returncode == 125 and f"--trace {trace}: EEXIST: --pcap writes this file" in r.stderr, r
+
+
+def test_capture_without_a_device_of_soft_warns(run):
+    path = os.path.join(run.folder, "pcap")
+    r = run("true", options=("--backend", "null", "--pcap", path))
+    assert r.returncode == 0 and f"--pcap {path}: it stays empty: no device has --backend soft" in r.stderr, r
+    assert "stays empty" not in run("true", options=("--pcap", path)).stderr
+
+
 def test_a_run_that_joins_another_cannot_capture_it(run):
     p = run.start("sh", "-c", "read x", options=("--join", "captured"))
     try:

@@ -203,6 +203,21 @@ def test_bad_options_are_status_2(run):
     assert subprocess.run([UVERBSCTL, "nonsense"], capture_output=True).returncode == 2
 
 
+@pytest.mark.parametrize("args, said", [
+    (["run", "--nonsense"], "uverbsctl run: unrecognized option '--nonsense'"),
+    (["status", "--nonsense"], "uverbsctl status: unrecognized option '--nonsense'"),
+    (["run", "--plugin", "/nowhere/x.so", "true"], "uverbsctl run: --plugin /nowhere/x.so: ENOENT"),
+    (["run", "--devices", "3", "--name", "rxe_x", "true"], "uverbsctl run: two devices have the name rxe_x: `name` in [device N] gives each its own")])
+def test_message_names_the_program_and_the_value(args, said):
+    r = subprocess.run([UVERBSCTL, *args], capture_output=True, text=True, timeout=STUCK)
+    assert r.returncode == 2 and r.stderr.splitlines()[0] == said, r
+
+
+def test_failed_call_without_a_wrong_field_has_no_empty_field_in_its_log_line(run):
+    r = run("ibv_devinfo", options=["--log-level", "debug"])
+    assert "hfi1_0: IB_USER_VERBS_CMD_QUERY_DEVICE: ENOSPC, thread " in r.stderr and ",  " not in r.stderr, r.stderr
+
+
 @pytest.mark.parametrize("sig, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_signals_are_forwarded(run, sig, status):
     p = run.start("sh", "-c", "echo ready; exec sleep 60")
@@ -468,6 +483,36 @@ def test_join_engine_killed(run):
     first.communicate("\n", timeout=STUCK)
     assert first.returncode == 0
     assert run("ibv_devinfo", options=["--join", "lab"]).returncode == 0, "the dead engine's socket is in the way"
+
+
+@pytest.mark.parametrize("inner", [True, False])
+def test_join_from_outside_of_the_engines_pid_namespace_is_refused_with_the_remedy(run, inner):
+    if not run.privileged:
+        pytest.skip("pid namespaces of another user need a user namespace, whose ids differ")
+    own = ["unshare", "--pid", "--fork", "--mount-proc"]
+    with subprocess.Popen([*own, UVERBSCTL, "run", "--join", "lab", "--", "sh", "-c", "echo ready; read line; ibv_devinfo"], text=True,
+                          env=run.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        assert first.stdout.readline() == "ready\n"
+        r = subprocess.run([*(own if inner else []), UVERBSCTL, "run", "--join", "lab", "--", "ibv_devices"], env=run.env,
+                           capture_output=True, text=True, timeout=STUCK)
+        assert r.returncode == 125 and r.stdout == "", r
+        assert r.stderr.startswith("uverbsctl run: --join lab: the run that has the devices is in a pid namespace that does not contain"), r
+        assert r.stderr.count("\n") == 1 and "let both containers share one" in r.stderr, r
+        status = subprocess.run([UVERBSCTL, "plugin", "--run", "lab", "list"], env=run.env, capture_output=True, text=True, timeout=STUCK)
+        assert status.returncode == 0, status
+        out, err = first.communicate("\n", timeout=STUCK)
+        assert first.returncode == 0 and "PORT_ACTIVE" in out, err
+
+
+def test_join_into_an_outer_pid_namespace_has_the_device(run):
+    if not run.privileged:
+        pytest.skip("pid namespaces of another user need a user namespace, whose ids differ")
+    first = run.start("sh", "-c", "echo ready; read line", options=["--join", "lab"])
+    assert first.stdout.readline() == "ready\n"
+    r = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", UVERBSCTL, "run", "--join", "lab", "--", "ibv_devinfo"],
+                       env=run.env, capture_output=True, text=True, timeout=STUCK)
+    assert r.returncode == 0 and "PORT_ACTIVE" in r.stdout, r
+    first.communicate("\n", timeout=STUCK)
 
 
 def test_join_name_cannot_be_a_path(run):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What a run needs of the system: each message is one line that names what is missing and what to do."""
 import os
+import shutil
 import subprocess
 import pytest
-from conftest import BIN, BUILD, SANITIZED, STUCK, UVERBSCTL
+from conftest import BIN, BUILD, NOBODY, SANITIZED, STUCK, UVERBSCTL
 from test_run import pingpong, port  # noqa: F401 (a fixture)
 
 # A user other than root becomes root in a user namespace.
@@ -32,6 +33,40 @@ def test_folder_that_is_read_only_is_named_with_the_remedy(option, remedy):
     r = in_namespace(f"mount --bind {BIN} /mnt && mount -t tmpfs -o ro none /tmp && "
                      f"unset TMPDIR XDG_RUNTIME_DIR && exec /mnt/uverbsctl run {option} -- true")
     refused(r, " /tmp", "EROFS", remedy)
+
+
+def test_runtime_folder_that_is_read_only_is_named_and_not_replaced_by_tmp():
+    r = in_namespace("mount -t tmpfs -o ro none /mnt && export XDG_RUNTIME_DIR=/mnt && exec $RUN --join ro -- true")
+    refused(r, "XDG_RUNTIME_DIR is /mnt: EROFS", "mount it writable", "unset")
+
+
+EACH_GID = """
+from pyverbs.addr import AH, AHAttr, GlobalRoute
+from pyverbs.device import Context
+from pyverbs.pd import PD
+with Context(name="rxe0") as c, PD(c) as pd:
+    for i in range(len(c.query_gid_table(16))):
+        gid = c.query_gid(1, i)
+        AH(pd, attr=AHAttr(gr=GlobalRoute(dgid=gid, sgid_index=i), is_global=1, port_num=1)).close()
+        print(i, gid)
+"""
+
+
+@pytest.mark.parametrize("remove, gids", [
+    ("", ["0 0000:0000:0000:0000:0000:ffff:7f00:0001", "1 0000:0000:0000:0000:0000:0000:0000:0001"]),
+    ("ip addr del ::1/128 dev lo && ", ["0 0000:0000:0000:0000:0000:ffff:7f00:0001"])])
+def test_each_gid_of_rxe_is_an_address_of_this_machine_and_serves_address_handles(tmp_path, remove, gids):
+    program = tmp_path / "gids.py"
+    program.write_text(EACH_GID)
+    r = in_namespace(f"ip link set lo up && {remove}exec $RUN -- /usr/bin/python3 {program}", ["--net"])
+    assert r.returncode == 0 and r.stdout.splitlines() == gids, r
+
+
+def test_daemon_of_another_user_says_that_it_needs_root():
+    user = [] if os.geteuid() else NOBODY
+    program = shutil.copy(BUILD / "src/uverbsd", BIN / "uverbsd")
+    r = subprocess.run([*user, program, "--separate", "no", "--control", "/control"], capture_output=True, text=True, timeout=STUCK)
+    assert r.returncode == 1 and "start uverbsd as root; `uverbsctl run` needs no rights" in r.stderr, r
 
 
 if not SANITIZED:  # the sanitizers need /proc themselves
