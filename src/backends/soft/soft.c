@@ -201,4 +201,5 @@ const struct uvd_backend uvd_backend_soft = {
 	.query_comp_cntr_caps = uvd_comp_cntr_caps,
 	.carry_message = soft_carry_message,
 	.carry_completion = uvd_cq_carry_completion,
+	.drop_posts = soft_drop_posts,
 };

@@ -119,6 +119,13 @@ static inline bool soft_gone(struct soft_qp *qp)
 	return state == IBV_QPS_RESET || state == IBV_QPS_ERR;
 }
 
+/* Does POST_SEND accept requests in the QP's state? In ERR they are flushed. Caller holds qp->lock. */
+static inline bool soft_takes_requests(const struct soft_qp *qp)
+{
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD || qp->state == IBV_QPS_SQE ||
+	       qp->state == IBV_QPS_ERR;
+}
+
 /* ---- srq.c ------------------------------------------------------------------------------------------------------- */
 
 struct soft_srq {

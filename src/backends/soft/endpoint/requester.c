@@ -59,8 +59,11 @@ static void sq_pop(struct soft_qp *qp)
 void soft_sq_clear(struct soft_qp *qp)
 {
 	soft_ring_clear(&qp->sq);
-	if (qp->qp.sq)
-		soft_queue_skip(qp->qp.sq);
+	if (!qp->qp.sq)
+		return;
+	soft_queue_skip(qp->qp.sq);
+	/* What the client has added without a doorbell is not for the QP's next connection either. */
+	qp->qp.sq->ops->drop(qp->qp.sq);
 }
 
 /* ---- how requests end --------------------------------------------------------------------------------------------- */
