@@ -272,4 +272,5 @@ void soft_qp_error(struct soft_qp *qp, struct soft_due *due)
 		soft_send_flush(qp, due);
 	if (!qp->r_busy)
 		soft_recv_flush(qp, due);
+	soft_error_watch(qp);
 }

@@ -20,6 +20,7 @@ struct uvd_work soft_send_work(struct soft_qp *qp)
 int soft_ring_doorbell(struct uvd_qp *base, struct uvd_work *work)
 {
 	struct soft_qp *qp = soft_qp(base);
+	struct soft_due due = { 0 };
 	int err = 0;
 
 	pthread_mutex_lock(&qp->lock);
@@ -29,7 +30,11 @@ int soft_ring_doorbell(struct uvd_qp *base, struct uvd_work *work)
 	} else {
 		err = -EINVAL;
 	}
+	/* A client that drains the QP may have posted a receive first, and wait for both. */
+	if (qp->state == IBV_QPS_ERR && !qp->r_busy)
+		soft_recv_flush(qp, &due);
 	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
 	return err;
 }
 
