@@ -334,6 +334,27 @@ START_TEST(test_refused_requests_behind_an_accepted_one_are_skipped)
 }
 END_TEST
 
+/* They end at each place of a word of 64 entries. */
+START_TEST(test_long_runs_of_refused_requests_are_skipped)
+{
+	struct ibv_qp_cap cap = { .max_send_wr = 255, .max_send_sge = 1 };
+
+	make(&q, UVD_QUEUE_SEND, rxe()->shape_sq(&cap));
+	for (int length = 1; length < 250; length++) {
+		post()->wr.wr_id = 1;
+		for (int i = 0; i < length; i++)
+			add()->wr.wr_id = 2;
+		q.ops->drop(&q);
+		post()->wr.wr_id = 3;
+		ck_assert_uint_eq(wr_id_at(1), 3);
+		q.ops->pop(&q);
+		ck_assert_uint_eq(wr_id_at(0), 3);
+		q.ops->pop(&q);
+		ck_assert_uint_eq(header(&q)->consumer_index, header(&q)->producer_index);
+	}
+}
+END_TEST
+
 /* Random doorbells beside a list of what they have handed over. The index wraps many times. */
 static void ring_at_random(uint32_t length)
 {
@@ -588,6 +609,7 @@ int main(void)
 		test_a_request_is_the_engines_once_its_doorbell_was_accepted,
 		test_refused_requests_are_dropped_and_their_entries_given_back,
 		test_refused_requests_behind_an_accepted_one_are_skipped,
+		test_long_runs_of_refused_requests_are_skipped,
 		test_no_request_is_lost_or_repeated_whatever_doorbells_are_refused,
 		test_an_index_that_goes_back_takes_nothing_from_what_was_accepted,
 		test_refused_doorbells_without_end_leave_an_accepted_request_as_it_is,
