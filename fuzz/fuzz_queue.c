@@ -24,7 +24,8 @@ static void queue_make(struct uvd_queue *q, enum uvd_queue_kind kind, struct uvd
 	q->length = rxe->header + (size_t)shape.entries * shape.entry_size;
 	q->memory = malloc(q->length);
 	q->entry = malloc(shape.entry_size);
-	if (!q->memory || !q->entry)
+	q->dropped = malloc(uvd_queue_dropped_size(kind, &shape) ?: 1);
+	if (!q->memory || !q->entry || !q->dropped)
 		abort();
 }
 
@@ -47,7 +48,8 @@ static void queue_init(void)
 static void queue_reset(struct uvd_queue *q)
 {
 	memset(q->memory, 0, q->length);
-	q->index = 0;
+	memset(q->dropped, 0, uvd_queue_dropped_size(q->kind, &q->shape));
+	q->index = q->accepted = q->num_dropped = 0;
 	q->ops->init(q);
 }
 
@@ -107,11 +109,39 @@ static void queue_move(struct uvd_queue *q, struct uvd_queue *twin)
 		abort();
 }
 
+/* A doorbell, which is accepted or refused. */
+static void queue_ring(struct uvd_queue *q, bool accepted)
+{
+	if (q->kind != UVD_QUEUE_SEND)
+		return;
+	if (accepted)
+		q->ops->accept(q);
+	else
+		q->ops->drop(q);
+	if (q->accepted >= q->shape.entries || q->num_dropped >= q->shape.entries)
+		abort();
+}
+
+static void queue_step(struct uvd_queue *q, uint8_t step)
+{
+	static const struct ibv_wc wc = { .wr_id = 1 };
+
+	if (step < 154)
+		queue_ring(q, true);
+	if (step < 180)
+		queue_peek(q, step % 8);
+	else if (step < 210 && q->kind != UVD_QUEUE_CQ && q->ops->count(q))
+		q->ops->pop(q);
+	else if (step < 240 && q->kind == UVD_QUEUE_CQ)
+		q->ops->push_wc(q, &wc);
+	else if (step < 240)
+		queue_ring(q, step < 225);
+}
+
 static void queue_run(const uint8_t *data, size_t size)
 {
 	const unsigned int which = size ? data[0] % QUEUES : 0;
 	struct uvd_queue *q = &queues[which];
-	struct ibv_wc wc = { .wr_id = size };
 
 	queue_reset(q);
 	for (size_t at = 1; at < size;) {
@@ -121,12 +151,8 @@ static void queue_run(const uint8_t *data, size_t size)
 			abort();
 		if (step < 128)
 			at += queue_poke(q, data + at, size - at);
-		else if (step < 180)
-			queue_peek(q, step % 8);
-		else if (step < 210 && q->kind != UVD_QUEUE_CQ && q->ops->count(q))
-			q->ops->pop(q);
-		else if (step < 240 && q->kind == UVD_QUEUE_CQ)
-			q->ops->push_wc(q, &wc);
+		else if (step < 240)
+			queue_step(q, step);
 		else
 			queue_move(q, &queues[which ^ 1]);
 	}

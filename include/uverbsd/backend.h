@@ -189,9 +189,9 @@ struct uvd_backend {
 	/* ---- operations of few adapters ---- */
 
 	/*
-	 * There may be new requests in the QP's mapped send queue: sets *work, which is empty, to carry them out.
-	 * Returns -EINVAL if the QP's state accepts no requests. A backend without this function does not support
-	 * mapped queues.
+	 * There may be new requests in the QP's mapped send queue: accepts them (queue.h), and sets *work, which is empty,
+	 * to carry them out. Returns -EINVAL if the QP's state accepts no requests. A backend without this function and
+	 * drop_posts does not support mapped queues.
 	 */
 	int (*ring_doorbell)(struct uvd_qp *qp, struct uvd_work *work);
 	/*
@@ -303,7 +303,17 @@ struct uvd_backend {
 	 * whose destructions can take long limits what they take together. Called once; calls are in progress. May be NULL.
 	 */
 	void (*ending)(struct uvd_ibdev *dev);
+	/*
+	 * A doorbell was refused, by ring_doorbell() or by a filter above it: drops what the client has put into the QP's
+	 * mapped send queue since the last accepted one. Else the next doorbell would carry that out.
+	 */
+	void (*drop_posts)(struct uvd_qp *qp);
 };
+
+static inline bool uvd_backend_maps_queues(const struct uvd_backend *backend)
+{
+	return backend->ring_doorbell && backend->drop_posts;
+}
 
 /* Is this the address of a multicast group, IPv6 or IPv4-mapped (rdma_is_multicast_addr())? */
 static inline bool uvd_gid_is_multicast(const union ibv_gid *gid)

@@ -7,6 +7,8 @@
  * The client can write anything to that memory at any time. So the geometry and the engine's own index are in private
  * memory, the client's index is masked, and an entry is copied once before it is parsed.
  *
+ * A send queue has requests for the engine once a doorbell was accepted. Those whose doorbell was refused are dropped.
+ *
  * Locking: none. The backend calls the functions of one queue under a lock of its own. They never wait for a client.
  * Ownership: the core creates a queue before the backend's object and frees it after that object was destroyed.
  */
@@ -40,6 +42,12 @@ struct uvd_queue {
 	size_t length; /* bytes, whole pages */
 	uint64_t offset; /* bytes: where the client maps it in the device's file */
 	uint32_t index; /* of the next entry that the engine reads (work requests) or writes (completions) */
+	/*
+	 * Send queues: the entries from `index` up to `accepted` were handed over by doorbells. Of these, num_dropped
+	 * belong to doorbells that were refused; `dropped` has a bit for each entry of the queue.
+	 */
+	uint32_t accepted, num_dropped;
+	uint64_t *dropped;
 	/* A copy of the entry that was peeked last, and the address that was decoded from it. */
 	struct uvd_ah ah;
 	uint8_t *entry; /* shape.entry_size bytes */
@@ -57,8 +65,17 @@ static inline bool uvd_queue_is_watched(const struct uvd_queue *q)
 	return __builtin_expect(__atomic_load_n(q->watched, __ATOMIC_RELAXED) != 0, 0);
 }
 
+/* Returns the bytes of struct uvd_queue.dropped: 0 but for a send queue. */
+static inline size_t uvd_queue_dropped_size(enum uvd_queue_kind kind, const struct uvd_queue_shape *shape)
+{
+	return kind == UVD_QUEUE_SEND ? (shape->entries + 63) / 64 * sizeof(uint64_t) : 0;
+}
+
 struct uvd_queue_ops {
-	/* Returns how many entries wait for the engine: at most shape.entries - 1. */
+	/*
+	 * Returns how many entries wait for the engine: at most shape.entries - 1. Of a send queue: those that were
+	 * accepted.
+	 */
 	uint32_t (*count)(const struct uvd_queue *q);
 	/*
 	 * Decode the n-th oldest work request, from 0, into *wr. Return false if there is none. What wr points to stays
@@ -69,6 +86,13 @@ struct uvd_queue_ops {
 	bool (*peek_recv)(struct uvd_queue *q, uint32_t n, struct uvd_recv_wr *wr);
 	/* Removes the oldest work request: the client may reuse its entry. */
 	void (*pop)(struct uvd_queue *q);
+	/* Send queues: accepts the requests that the client has added by now. Reads the client's index once. */
+	void (*accept)(struct uvd_queue *q);
+	/*
+	 * Send queues: drops the requests that the client has added since the last accept() or drop(). The client may
+	 * reuse their entries once the requests before them were removed.
+	 */
+	void (*drop)(struct uvd_queue *q);
 	/*
 	 * Writes a completion. Returns false, with nothing written, if the queue is full because the client has not
 	 * taken enough.

@@ -271,15 +271,18 @@ static int read_all_inline(struct uvd_req *req, struct send_list *list, uint32_t
 
 /*
  * POST_SEND on a mapped queue is a doorbell: the work requests are in the queue. Work requests in the command itself
- * are checked but not posted, as in rxe_post_send().
+ * are checked but not posted, as in rxe_post_send(). Whoever refuses it, a filter or the backend: the client then learns that
+ * its post has failed, so its requests must not stay for the next doorbell.
  */
 static int ring_doorbell(struct uvd_req *req, struct uvd_qp *qp, const struct uvd_send_wr *first,
 			 const struct uvd_send_wr **bad)
 {
 	int ret = uvd_ops(req)->ring_doorbell(qp, &req->call->work);
 
-	if (ret)
-		*bad = first;
+	if (!ret)
+		return 0;
+	uvd_ops(req)->drop_posts(qp);
+	*bad = first;
 	return ret;
 }
 

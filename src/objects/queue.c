@@ -7,7 +7,7 @@ struct mapped {
 	struct uvd_file *file;
 	const struct uvd_uobject *owner;
 	uint64_t charged;
-	uint8_t entry[] __attribute__((aligned(16)));
+	uint8_t entry[] __attribute__((aligned(16))); /* then q.dropped */
 };
 
 static const struct uvd_persona_queues *queue_layout(const struct uvd_req *req)
@@ -56,13 +56,14 @@ __attribute__((cold)) static void queue_tell(struct uvd_queue *q, const void *wh
 static int queue_make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_queue_shape shape, struct uvd_pd *pd,
 		      const struct uvd_uobject *owner, struct uvd_queue **out)
 {
+	const size_t private = sizeof(struct mapped) + shape.entry_size + uvd_queue_dropped_size(kind, &shape);
 	const struct uvd_persona_queues *l = queue_layout(req);
 	struct mapped *m;
 	int ret;
 
 	if (!req->file->share)
 		return uvd_bad(req, -EOPNOTSUPP, "mapped queues", 0);
-	m = uvd_zalloc(sizeof(*m) + shape.entry_size);
+	m = uvd_zalloc(private);
 	if (!m)
 		return -ENOMEM;
 	m->file = req->file;
@@ -75,10 +76,11 @@ static int queue_make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_
 		.pd = pd,
 		.length = (l->header + (size_t)shape.entries * shape.entry_size + 4095) & ~(size_t)4095,
 		.entry = m->entry,
+		.dropped = (uint64_t *)(m->entry + shape.entry_size),
 		.watched = &req->dev->engine->observers.complete,
 		.tell = queue_tell,
 	};
-	m->charged = m->q.length + sizeof(*m) + shape.entry_size;
+	m->charged = m->q.length + private;
 	ret = queue_charge(req->file, m);
 	if (ret) {
 		free(m);

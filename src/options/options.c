@@ -229,7 +229,7 @@ static const struct uvd_persona *default_persona(const struct parser *p, const s
 	const struct uvd_persona *rxe = uvd_persona_find("rxe");
 	const struct uvd_backend *backend = uvd_plugins_backend(p->plugins, config->backend);
 
-	if (p->maps_queues && backend && backend->ring_doorbell &&
+	if (p->maps_queues && backend && uvd_backend_maps_queues(backend) &&
 	    (!config->ibdev[0] || has_prefix(config->ibdev, rxe->ibdev_prefix)))
 		return rxe;
 	return uvd_persona_find("hfi1");

@@ -33,7 +33,7 @@ int uvd_persona_ops(const struct uvd_persona *persona, const struct uvd_backend 
 	ops->poll_cq = NULL;
 	ops->post_recv = NULL;
 	ops->post_srq_recv = NULL;
-	return backend->ring_doorbell ? 0 : -EOPNOTSUPP;
+	return uvd_backend_maps_queues(backend) ? 0 : -EOPNOTSUPP;
 }
 
 /* Port 1 has the node's GUID, as on most adapters. */

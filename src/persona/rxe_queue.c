@@ -41,9 +41,44 @@ static void rxe_queue_write_header(struct uvd_queue *q)
 	rxe_queue_header(q)->index_mask = rxe_queue_mask(q);
 }
 
-static uint32_t rxe_queue_count(const struct uvd_queue *q)
+/* Returns how many entries from q->index on the client has added. */
+static uint32_t rxe_queue_added(const struct uvd_queue *q)
 {
 	return (__atomic_load_n(&rxe_queue_header(q)->producer_index, __ATOMIC_ACQUIRE) - q->index) & rxe_queue_mask(q);
+}
+
+/* Of a send queue: returns how many entries from q->index on doorbells have handed over, with those that were dropped. */
+static uint32_t rxe_queue_handed_over(const struct uvd_queue *q)
+{
+	return (q->accepted - q->index) & rxe_queue_mask(q);
+}
+
+static uint32_t rxe_queue_count(const struct uvd_queue *q)
+{
+	return q->kind == UVD_QUEUE_SEND ? rxe_queue_handed_over(q) - q->num_dropped : rxe_queue_added(q);
+}
+
+/* Returns the first entry from `index` on that was not dropped. */
+static uint32_t rxe_queue_skip(const struct uvd_queue *q, uint32_t index)
+{
+	while (q->dropped[index / 64] >> index % 64 & 1) {
+		const bool whole = !(index % 64) && q->dropped[index / 64] == UINT64_MAX;
+
+		index = (index + (whole ? 64 : 1)) & rxe_queue_mask(q);
+	}
+	return index;
+}
+
+/* Returns the entry after the n oldest ones, which exists. */
+static uint32_t rxe_queue_nth(const struct uvd_queue *q, uint32_t n)
+{
+	uint32_t index = q->index;
+
+	if (!q->num_dropped)
+		return (index + n) & rxe_queue_mask(q);
+	while (n--)
+		index = rxe_queue_skip(q, (index + 1) & rxe_queue_mask(q));
+	return index;
 }
 
 /* Copies the entry after the n oldest ones to q->entry. Returns the copy, or NULL if there is no such entry. */
@@ -51,16 +86,54 @@ static void *copy_entry(struct uvd_queue *q, uint32_t n)
 {
 	if (rxe_queue_count(q) <= n)
 		return NULL;
-	memcpy(q->entry, entry_at(q, (q->index + n) & rxe_queue_mask(q)), q->shape.entry_size);
+	memcpy(q->entry, entry_at(q, rxe_queue_nth(q, n)), q->shape.entry_size);
 	/* The compiler must not read the client's entry again: the client may change it at any time. */
 	__asm__ volatile("" : : "r"(q->entry) : "memory");
 	return q->entry;
 }
 
+/* Gives the entries before `index` back to the client. Its provider compares this with its own index: is the queue full? */
+static void rxe_queue_consume(struct uvd_queue *q, uint32_t index)
+{
+	q->index = index;
+	__atomic_store_n(&rxe_queue_header(q)->consumer_index, index, __ATOMIC_RELEASE);
+}
+
+/* After this the oldest entry, if there is one, was not dropped. */
 static void rxe_queue_pop(struct uvd_queue *q)
 {
-	q->index = (q->index + 1) & rxe_queue_mask(q);
-	__atomic_store_n(&rxe_queue_header(q)->consumer_index, q->index, __ATOMIC_RELEASE);
+	uint32_t next = (q->index + 1) & rxe_queue_mask(q);
+
+	for (; q->num_dropped && q->dropped[next / 64] >> next % 64 & 1; next = (next + 1) & rxe_queue_mask(q)) {
+		q->dropped[next / 64] &= ~(UINT64_C(1) << next % 64);
+		q->num_dropped--;
+	}
+	rxe_queue_consume(q, next);
+}
+
+/* A client may also move its index back. That adds nothing, and takes nothing from what was handed over. */
+static void rxe_queue_accept(struct uvd_queue *q)
+{
+	const uint32_t added = rxe_queue_added(q);
+
+	if (added > rxe_queue_handed_over(q))
+		q->accepted = (q->index + added) & rxe_queue_mask(q);
+}
+
+static void rxe_queue_drop(struct uvd_queue *q)
+{
+	const uint32_t before = q->accepted;
+
+	rxe_queue_accept(q);
+	if (before == q->index) {
+		rxe_queue_consume(q, q->accepted);
+		return;
+	}
+	/* Older requests are not done: the entries stay the client's only after these. */
+	for (uint32_t i = before; i != q->accepted; i = (i + 1) & rxe_queue_mask(q)) {
+		q->dropped[i / 64] |= UINT64_C(1) << i % 64;
+		q->num_dropped++;
+	}
 }
 
 /* ---- work requests ----------------------------------------------------------------------------------------------- */
@@ -270,6 +343,8 @@ const struct uvd_queue_ops uvd_rxe_queue_ops = {
 	.peek_send = peek_send,
 	.peek_recv = peek_recv,
 	.pop = rxe_queue_pop,
+	.accept = rxe_queue_accept,
+	.drop = rxe_queue_drop,
 	.push_wc = push_wc,
 	.move = rxe_queue_move,
 };

@@ -47,8 +47,8 @@ static json_t *facts_pack_backends(const struct uvd_backend *const *backends)
 	json_t *list = json_array();
 
 	for (const struct uvd_backend *const *b = backends; b && *b; b++)
-		if (json_array_append_new(
-			    list, json_pack("{s:s, s:b}", "name", (*b)->name, "maps_queues", !!(*b)->ring_doorbell)))
+		if (json_array_append_new(list, json_pack("{s:s, s:b}", "name", (*b)->name, "maps_queues",
+							  uvd_backend_maps_queues(*b))))
 			goto failed;
 	return list;
 failed:
@@ -249,6 +249,10 @@ static int facts_stub_doorbell(struct uvd_qp *qp, struct uvd_work *work)
 	return -EOPNOTSUPP;
 }
 
+static void facts_stub_drop_posts(struct uvd_qp *qp)
+{
+}
+
 static void facts_read_backends(struct facts_reader *r, struct uvd_plugin_facts *f)
 {
 	const json_t *list = json_object_get(f->root, "backends"), *entry;
@@ -259,8 +263,10 @@ static void facts_read_backends(struct facts_reader *r, struct uvd_plugin_facts 
 	for (size_t i = 0; i < n && !r->fault; i++) {
 		entry = json_array_get(list, i);
 		f->backends[i].name = facts_get_name(r, entry, "name");
-		if (facts_get_bool(r, entry, "maps_queues"))
+		if (facts_get_bool(r, entry, "maps_queues")) {
 			f->backends[i].ring_doorbell = facts_stub_doorbell;
+			f->backends[i].drop_posts = facts_stub_drop_posts;
+		}
 		f->backend_list[i] = &f->backends[i];
 	}
 }

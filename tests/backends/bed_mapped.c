@@ -60,7 +60,8 @@ static struct uvd_queue *bed_queue_make(const struct side *side, enum uvd_queue_
 	};
 	b->q.memory = calloc(1, b->q.length);
 	b->q.entry = calloc(1, shape.entry_size);
-	ck_assert(b->q.memory && b->q.entry);
+	b->q.dropped = calloc(1, uvd_queue_dropped_size(kind, &shape) + 1);
+	ck_assert(b->q.memory && b->q.entry && b->q.dropped);
 	b->q.ops->init(&b->q);
 	b->next = bed_queues;
 	bed_queues = b;
@@ -75,6 +76,7 @@ void bed_queues_free(void)
 		bed_queues = b->next;
 		free(b->q.memory);
 		free(b->q.entry);
+		free(b->q.dropped);
 		free(b);
 	}
 }
@@ -239,6 +241,8 @@ int bed_mapped_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const 
 		}
 	}
 	refused = qp->pd->context->dev->ops->ring_doorbell(qp, work);
+	if (refused)
+		qp->pd->context->dev->ops->drop_posts(qp); /* as the core */
 	return err ? err : refused;
 }
 

@@ -554,9 +554,16 @@ static void mapped_pop(struct uvd_queue *q)
 	num_popped++;
 }
 
+/* ring_doorbell() hands over all requests. */
+static void mapped_nothing(struct uvd_queue *q)
+{
+}
+
 static const struct uvd_queue_ops mapped_ops = { .count = mapped_count,
 						 .peek_send = mapped_peek_send,
-						 .pop = mapped_pop };
+						 .pop = mapped_pop,
+						 .accept = mapped_nothing,
+						 .drop = mapped_nothing };
 static struct uvd_queue mapped = { .ops = &mapped_ops, .kind = UVD_QUEUE_SEND, .shape = { 64, 64, 2 } };
 
 static void ring_doorbell(void)

@@ -19,13 +19,23 @@ enum { SIZE = 64 * 1024, ENTRIES = 128, MANY = 16, GAP_MS = 50, PAUSE_US = 4 * G
 
 static struct uvd_send_wr requests[ENTRIES];
 static struct ibv_sge sges[ENTRIES];
-static atomic_uint produced, popped;
+static atomic_uint produced, accepted, popped;
 static pthread_t poster;
 static atomic_int writes_of_poster, writes_of_others;
 
 static uint32_t mapped_count(const struct uvd_queue *q)
 {
-	return produced - popped;
+	return accepted - popped;
+}
+
+static void mapped_accept(struct uvd_queue *q)
+{
+	accepted = produced;
+}
+
+static void mapped_drop(struct uvd_queue *q)
+{
+	popped = accepted = produced;
 }
 
 static bool mapped_peek_send(struct uvd_queue *q, uint32_t n, struct uvd_send_wr *wr)
@@ -43,7 +53,9 @@ static void mapped_pop(struct uvd_queue *q)
 
 static const struct uvd_queue_ops mapped_ops = { .count = mapped_count,
 						 .peek_send = mapped_peek_send,
-						 .pop = mapped_pop };
+						 .pop = mapped_pop,
+						 .accept = mapped_accept,
+						 .drop = mapped_drop };
 static struct uvd_queue mapped = { .ops = &mapped_ops, .kind = UVD_QUEUE_SEND, .shape = { ENTRIES, 64, 1 } };
 
 static void count_write(void)
@@ -57,7 +69,7 @@ static void count_write(void)
 static void setup(void)
 {
 	bed_open(&bed, &uvd_backend_soft, IBV_LINK_LAYER_INFINIBAND);
-	produced = popped = 0;
+	produced = accepted = popped = 0;
 	bed.fabric->stream_gap_ns = GAP_MS * UINT64_C(1000000);
 	/* A thread that waits for a CPU under a sanitizer must not be taken for one that waits for memory. */
 	bed.fabric->movers.drop_ns = bed.fabric->movers.patience_ns = UINT64_MAX;
@@ -254,9 +266,65 @@ START_TEST(test_qp_ends_while_its_thread_looks_for_more)
 		}
 		ck_assert_uint_lt(now_us() - start, 1000000);
 		ck_assert_int_eq(to_state(b, IBV_QPS_RESET), 0);
-		produced = popped = 0;
+		produced = accepted = popped = 0;
 		ck_assert_int_eq(to_init(a) | to_init(b) | to_rtr(a, b) | to_rtr(b, a) | to_rts(a) | to_rts(b), 0);
 	}
+}
+END_TEST
+
+/* ---- a request before its doorbell ----------------------------------------------------------------------------------- */
+
+/* Adds a large request while the user's thread looks for one, and rings no doorbell. Is it carried out? */
+static bool is_found_before_its_doorbell(void)
+{
+	const uint64_t end = now_us() + 2 * GAP_MS * 1000;
+	struct ibv_wc wc;
+
+	make_stream();
+	produce(SIZE);
+	while (now_us() < end)
+		if (poll_cq(a->scq, &wc))
+			return true;
+	return false;
+}
+
+START_TEST(test_request_in_a_stream_is_carried_out_before_its_doorbell)
+{
+	bool found = false;
+
+	/* On a busy machine the thread may have given up looking. */
+	for (int i = 0; i < 100 && !found; i++) {
+		found = is_found_before_its_doorbell();
+		ring_doorbell();
+		if (!found)
+			expect(a->scq, produced - 1, IBV_WC_SUCCESS);
+	}
+	ck_assert(found);
+	expect_nothing(a->scq);
+	ck_assert_uint_eq(popped, produced);
+}
+END_TEST
+
+static int filtered_doorbell(struct uvd_qp *qp, struct uvd_work *work)
+{
+	return uvd_backend_soft.ring_doorbell(qp, work);
+}
+
+/* A filter may refuse the doorbell: then the post has failed, and must not have been carried out. */
+START_TEST(test_request_whose_doorbell_a_filter_may_refuse_waits_for_it)
+{
+	static struct uvd_backend filtered;
+
+	filtered = uvd_backend_soft;
+	filtered.ring_doorbell = filtered_doorbell;
+	a->side->dev.ops = &filtered;
+	for (int i = 0; i < 3; i++) {
+		ck_assert(!is_found_before_its_doorbell());
+		uvd_backend_soft.drop_posts(a->qp);
+		post_and_wait(SIZE);
+	}
+	expect_nothing(a->scq);
+	a->side->dev.ops = &uvd_backend_soft;
 }
 END_TEST
 
@@ -530,6 +598,8 @@ int main(void)
 	tcase_add_test(t, test_no_request_is_lost_while_the_thread_comes_and_goes);
 	tcase_add_test(t, test_a_client_that_stops_waiting_for_its_stream_is_its_own_again);
 	tcase_add_test(t, test_qp_ends_while_its_thread_looks_for_more);
+	tcase_add_test(t, test_request_in_a_stream_is_carried_out_before_its_doorbell);
+	tcase_add_test(t, test_request_whose_doorbell_a_filter_may_refuse_waits_for_it);
 	tcase_add_test(t, test_a_short_message_is_at_its_receiver_before_the_doorbell_is_answered);
 	tcase_add_test(t, test_a_doorbell_is_answered_before_longer_work);
 	tcase_add_test(t, test_posts_to_own_rings_are_never_answered_early);

@@ -153,7 +153,8 @@ static bool is_filtered(const struct uvd_backend *ops, size_t offset)
 	    offset == offsetof(struct uvd_backend, port_changed) ||
 	    offset == offsetof(struct uvd_backend, carry_message) ||
 	    offset == offsetof(struct uvd_backend, carry_completion) ||
-	    offset == offsetof(struct uvd_backend, query_port_counters))
+	    offset == offsetof(struct uvd_backend, query_port_counters) ||
+	    offset == offsetof(struct uvd_backend, drop_posts))
 		return true;
 	return !*(void *const *)ours || *(void *const *)ours != *(void *const *)theirs;
 }

@@ -32,11 +32,13 @@ static void make(struct uvd_queue *to, enum uvd_queue_kind kind, struct uvd_queu
 {
 	free(to->memory);
 	free(to->entry);
+	free(to->dropped);
 	*to = (struct uvd_queue){ .ops = rxe()->ops, .kind = kind, .shape = shape, .config = &config };
 	to->length = rxe()->header + (size_t)shape.entries * shape.entry_size;
 	to->memory = calloc(1, to->length);
 	to->entry = calloc(1, shape.entry_size);
-	ck_assert(to->memory && to->entry);
+	to->dropped = calloc(1, uvd_queue_dropped_size(kind, &shape) ?: 1);
+	ck_assert(to->memory && to->entry && to->dropped);
 	to->ops->init(to);
 }
 
@@ -57,20 +59,31 @@ static void tear_down(void)
 {
 	free(q.memory);
 	free(q.entry);
+	free(q.dropped);
 	free(other.memory);
 	free(other.entry);
+	free(other.dropped);
 	memset(&q, 0, sizeof(q));
 	memset(&other, 0, sizeof(other));
 }
 
-/* Posts a request as the provider does. */
-static struct rxe_send_wqe *post(void)
+/* Adds a request as the provider does, before the doorbell. */
+static struct rxe_send_wqe *add(void)
 {
 	struct rxe_queue_buf *h = header(&q);
 	struct rxe_send_wqe *wqe = entry(&q, h->producer_index);
 
 	memset(wqe, 0, q.shape.entry_size);
 	h->producer_index = (h->producer_index + 1) & h->index_mask;
+	return wqe;
+}
+
+/* Adds a request, whose doorbell is accepted. */
+static struct rxe_send_wqe *post(void)
+{
+	struct rxe_send_wqe *wqe = add();
+
+	q.ops->accept(&q);
 	return wqe;
 }
 
@@ -145,6 +158,7 @@ START_TEST(test_indexes_of_the_client_are_masked)
 	struct uvd_send_wr wr;
 
 	header(&q)->producer_index = 0xffffffff;
+	q.ops->accept(&q);
 	ck_assert_uint_eq(q.ops->count(&q), q.shape.entries - 1);
 	header(&q)->consumer_index = 0x80000005; /* our own index ignores it */
 	for (uint32_t n = q.ops->count(&q); n; n--) {
@@ -163,12 +177,15 @@ START_TEST(test_geometry_in_the_header_is_not_believed)
 	header(&q)->index_mask = 0xffffffff;
 	header(&q)->log2_elem_size = 31;
 	header(&q)->producer_index = q.shape.entries; /* 0, with our mask */
+	q.ops->accept(&q);
 	ck_assert_uint_eq(q.ops->count(&q), 0);
 	header(&q)->producer_index = q.shape.entries + 1;
+	q.ops->accept(&q);
 	((struct rxe_send_wqe *)entry(&q, 0))->wr.wr_id = 8;
 	ck_assert(q.ops->peek_send(&q, 0, &wr) && wr.wr_id == 8);
 	q.ops->pop(&q);
 	header(&q)->producer_index++;
+	q.ops->accept(&q);
 	((struct rxe_send_wqe *)entry(&q, 1))->wr.wr_id = 9;
 	ck_assert(q.ops->peek_send(&q, 0, &wr) && wr.wr_id == 9);
 }
@@ -296,6 +313,178 @@ START_TEST(test_address_that_the_device_has_not_is_none)
 }
 END_TEST
 
+/* ---- doorbells --------------------------------------------------------------------------------------------------- */
+
+static uint64_t wr_id_at(uint32_t n)
+{
+	struct uvd_send_wr wr;
+
+	ck_assert(q.ops->peek_send(&q, n, &wr));
+	return wr.wr_id;
+}
+
+static bool is_full(void)
+{
+	const struct rxe_queue_buf *h = header(&q);
+
+	return h->consumer_index == ((h->producer_index + 1) & h->index_mask);
+}
+
+START_TEST(test_a_request_is_the_engines_once_its_doorbell_was_accepted)
+{
+	struct uvd_send_wr wr;
+
+	add()->wr.wr_id = 1;
+	ck_assert_uint_eq(q.ops->count(&q), 0);
+	ck_assert(!q.ops->peek_send(&q, 0, &wr));
+	q.ops->accept(&q);
+	add()->wr.wr_id = 2;
+	ck_assert_uint_eq(q.ops->count(&q), 1);
+	ck_assert_uint_eq(wr_id_at(0), 1);
+	ck_assert(!q.ops->peek_send(&q, 1, &wr));
+}
+END_TEST
+
+START_TEST(test_refused_requests_are_dropped_and_their_entries_given_back)
+{
+	add();
+	add();
+	q.ops->drop(&q);
+	ck_assert_uint_eq(q.ops->count(&q), 0);
+	ck_assert_uint_eq(header(&q)->consumer_index, 2);
+	q.ops->accept(&q);
+	ck_assert_uint_eq(q.ops->count(&q), 0);
+	post()->wr.wr_id = 3;
+	ck_assert_uint_eq(q.ops->count(&q), 1);
+	ck_assert_uint_eq(wr_id_at(0), 3);
+}
+END_TEST
+
+/* The provider sees them as used until the request before them is done: the consumer has one index. */
+START_TEST(test_refused_requests_behind_an_accepted_one_are_skipped)
+{
+	struct uvd_send_wr wr;
+
+	post()->wr.wr_id = 1;
+	add()->wr.wr_id = 2;
+	add()->wr.wr_id = 3;
+	q.ops->drop(&q);
+	post()->wr.wr_id = 4;
+	add()->wr.wr_id = 5;
+	q.ops->drop(&q);
+	ck_assert_uint_eq(q.ops->count(&q), 2);
+	ck_assert(wr_id_at(0) == 1 && wr_id_at(1) == 4 && !q.ops->peek_send(&q, 2, &wr));
+	ck_assert_uint_eq(header(&q)->consumer_index, 0);
+	q.ops->pop(&q);
+	ck_assert_uint_eq(header(&q)->consumer_index, 3);
+	ck_assert_uint_eq(wr_id_at(0), 4);
+	q.ops->pop(&q);
+	ck_assert_uint_eq(header(&q)->consumer_index, 5);
+	ck_assert_uint_eq(q.ops->count(&q), 0);
+}
+END_TEST
+
+/* They end at each place of a word of 64 entries. */
+START_TEST(test_long_runs_of_refused_requests_are_skipped)
+{
+	struct ibv_qp_cap cap = { .max_send_wr = 255, .max_send_sge = 1 };
+
+	make(&q, UVD_QUEUE_SEND, rxe()->shape_sq(&cap));
+	for (int length = 1; length < 250; length++) {
+		post()->wr.wr_id = 1;
+		for (int i = 0; i < length; i++)
+			add()->wr.wr_id = 2;
+		q.ops->drop(&q);
+		post()->wr.wr_id = 3;
+		ck_assert_uint_eq(wr_id_at(1), 3);
+		q.ops->pop(&q);
+		ck_assert_uint_eq(wr_id_at(0), 3);
+		q.ops->pop(&q);
+		ck_assert_uint_eq(header(&q)->consumer_index, header(&q)->producer_index);
+	}
+}
+END_TEST
+
+/* Random doorbells beside a list of what they have handed over. The index wraps many times. */
+static void ring_at_random(uint32_t length)
+{
+	struct ibv_qp_cap cap = { .max_send_wr = length, .max_send_sge = 1 };
+	uint64_t accepted[256], next = 1;
+	uint32_t num = 0, fresh = 0;
+
+	make(&q, UVD_QUEUE_SEND, rxe()->shape_sq(&cap));
+	srandom(length);
+	for (int step = 0; step < 40000; step++) {
+		/* Mostly posts at times, and mostly completions at others. */
+		const int what = random() % 8 + (step / 500 % 2 ? 3 : 0);
+
+		if (what < 5 && !is_full()) {
+			add()->wr.wr_id = next++;
+			fresh++;
+		} else if (what < 6) {
+			for (; fresh; fresh--)
+				accepted[num++] = next - fresh;
+			q.ops->accept(&q);
+		} else if (what < 8) {
+			fresh = 0;
+			q.ops->drop(&q);
+		} else if (num) {
+			q.ops->pop(&q);
+			memmove(accepted, accepted + 1, --num * sizeof(accepted[0]));
+		}
+		ck_assert_uint_eq(q.ops->count(&q), num);
+		if (num) {
+			ck_assert_uint_eq(wr_id_at(0), accepted[0]);
+			ck_assert_uint_eq(wr_id_at(num - 1), accepted[num - 1]);
+		} else if (!fresh) {
+			ck_assert_uint_eq(header(&q)->consumer_index, header(&q)->producer_index);
+		}
+	}
+	ck_assert_uint_gt(next, 1000);
+}
+
+START_TEST(test_no_request_is_lost_or_repeated_whatever_doorbells_are_refused)
+{
+	ring_at_random(1);
+	ring_at_random(7);
+	ring_at_random(63);
+	ring_at_random(200);
+}
+END_TEST
+
+START_TEST(test_an_index_that_goes_back_takes_nothing_from_what_was_accepted)
+{
+	for (int i = 0; i < 3; i++)
+		post()->wr.wr_id = i;
+	header(&q)->producer_index = 1;
+	q.ops->accept(&q);
+	q.ops->drop(&q);
+	ck_assert_uint_eq(q.ops->count(&q), 3);
+	for (uint64_t i = 0; i < 3; i++) {
+		ck_assert_uint_eq(wr_id_at(0), i);
+		q.ops->pop(&q);
+	}
+}
+END_TEST
+
+START_TEST(test_refused_doorbells_without_end_leave_an_accepted_request_as_it_is)
+{
+	post()->wr.wr_id = 1;
+	for (uint32_t i = 0; i < 10000; i++) {
+		header(&q)->producer_index = i * 0x9e3779b1;
+		q.ops->drop(&q);
+		ck_assert_uint_eq(q.ops->count(&q), 1);
+		ck_assert_uint_lt(q.num_dropped, q.shape.entries - 1);
+		ck_assert_uint_eq(wr_id_at(0), 1);
+	}
+	q.ops->pop(&q);
+	ck_assert(!q.ops->count(&q) && !q.num_dropped && q.index == q.accepted);
+	header(&q)->producer_index = q.index;
+	post()->wr.wr_id = 2;
+	ck_assert_uint_eq(wr_id_at(0), 2);
+}
+END_TEST
+
 START_TEST(test_receive_is_decoded)
 {
 	struct rxe_recv_wqe *wqe;
@@ -366,6 +555,7 @@ START_TEST(test_an_observer_is_told_each_request_that_is_decoded_and_nothing_els
 	struct uvd_send_wr wr;
 
 	header(&q)->producer_index = 2;
+	q.ops->accept(&q);
 	ck_assert(q.ops->peek_send(&q, 0, &wr));
 	watch(false);
 	ck_assert(q.ops->peek_send(&q, 0, &wr));
@@ -468,6 +658,13 @@ int main(void)
 		test_length_without_a_list_of_a_read_is_no_inline_data,
 		test_datagram_has_its_address_in_the_request,
 		test_address_that_the_device_has_not_is_none,
+		test_a_request_is_the_engines_once_its_doorbell_was_accepted,
+		test_refused_requests_are_dropped_and_their_entries_given_back,
+		test_refused_requests_behind_an_accepted_one_are_skipped,
+		test_long_runs_of_refused_requests_are_skipped,
+		test_no_request_is_lost_or_repeated_whatever_doorbells_are_refused,
+		test_an_index_that_goes_back_takes_nothing_from_what_was_accepted,
+		test_refused_doorbells_without_end_leave_an_accepted_request_as_it_is,
 		test_receive_is_decoded,
 		test_completion_is_what_the_provider_polls,
 		test_an_observer_is_told_each_request_that_is_decoded_and_nothing_else,

@@ -8,6 +8,12 @@
 
 enum { STREAM_GAP_NS = 20 * 1000, CROWDED_RUN_NS = 5 * 1000 * 1000, LET_GO_NS = 10 * 1000 * 1000 };
 
+static void fabric_timeout(struct soft_qp *qp, unsigned int wait_nr)
+{
+	soft_error_timeout(qp);
+	soft_send_timeout(qp, wait_nr);
+}
+
 struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 {
 	struct uvd_fabric *fabric = calloc(1, sizeof(*fabric));
@@ -17,7 +23,7 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 	fabric->log = log;
 	fabric->next_qpn = SOFT_FIRST_QPN;
 	fabric->seed = soft_hash_seed();
-	soft_timers_init(&fabric->timers, soft_send_timeout);
+	soft_timers_init(&fabric->timers, fabric_timeout);
 	soft_waker_init(&fabric->waker);
 	soft_users_init(&fabric->users, soft_send_run_deferred);
 	soft_mcast_init(fabric);

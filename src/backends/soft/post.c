@@ -21,24 +21,6 @@ static int queue_send(struct soft_qp *qp, const struct uvd_send_wr *wr)
 	return err;
 }
 
-static bool takes_requests(const struct soft_qp *qp)
-{
-	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD || qp->state == IBV_QPS_SQE ||
-	       qp->state == IBV_QPS_ERR;
-}
-
-static void run_work(void *arg, struct uvd_worker *worker)
-{
-	soft_send_run(arg, worker);
-}
-
-/* Caller holds qp->lock. The work takes a reference to qp. */
-static struct uvd_work work_of(struct soft_qp *qp)
-{
-	soft_ref_get(&qp->ref);
-	return (struct uvd_work){ run_work, qp };
-}
-
 int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
 		   struct uvd_work *work)
 {
@@ -47,7 +29,7 @@ int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const stru
 	int err = 0;
 
 	pthread_mutex_lock(&qp->lock);
-	if (!takes_requests(qp))
+	if (!soft_takes_requests(qp))
 		err = -EINVAL;
 	for (; !err && wr; wr = wr->next) {
 		err = queue_send(qp, wr);
@@ -56,24 +38,10 @@ int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const stru
 		queued = true;
 	}
 	if (queued)
-		*work = work_of(qp);
+		*work = soft_send_work(qp);
 	pthread_mutex_unlock(&qp->lock);
 	if (err)
 		*bad = wr;
-	return err;
-}
-
-int soft_ring_doorbell(struct uvd_qp *base, struct uvd_work *work)
-{
-	struct soft_qp *qp = soft_qp(base);
-	int err = 0;
-
-	pthread_mutex_lock(&qp->lock);
-	if (!takes_requests(qp))
-		err = -EINVAL;
-	else
-		*work = work_of(qp);
-	pthread_mutex_unlock(&qp->lock);
 	return err;
 }
 

@@ -186,6 +186,7 @@ static void qp_reset(struct soft_qp *qp)
 	qp->state = IBV_QPS_RESET;
 	qp->r_epoch++;
 	soft_undefer(qp);
+	soft_error_unwatch(qp);
 	soft_send_unwait(qp);
 	soft_srq_forget(qp);
 	soft_send_take_back(qp);
@@ -345,7 +346,9 @@ static int qp_transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int
 	}
 	take_values(qp, attr, mask);
 	if (next == IBV_QPS_ERR) {
-		/* Also from INIT: queued receives must be flushed. */
+		/* Also from INIT: queued receives must be flushed. From ERR: those that were posted since. */
+		if (cur == IBV_QPS_ERR && !qp->r_busy)
+			soft_recv_flush(qp, due);
 		soft_qp_error(qp, due);
 		return 0;
 	}

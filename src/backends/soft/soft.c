@@ -129,6 +129,14 @@ static int soft_destroy_ah(struct uvd_ah *ah)
 	return 0;
 }
 
+static int soft_arm_cq(struct uvd_cq *cq, bool solicited_only)
+{
+	int err = soft_req_notify_cq(cq, solicited_only);
+
+	soft_error_hurry(&soft_device(cq->context->dev)->fabric->users, cq->context);
+	return err;
+}
+
 const struct uvd_backend uvd_backend_soft = {
 	.name = "soft",
 	.size_context = sizeof(struct uvd_context),
@@ -165,7 +173,7 @@ const struct uvd_backend uvd_backend_soft = {
 	.create_cq = soft_create_cq,
 	.destroy_cq = soft_destroy_cq,
 	.poll_cq = soft_poll_cq,
-	.req_notify_cq = soft_req_notify_cq,
+	.req_notify_cq = soft_arm_cq,
 	.resize_cq = soft_resize_cq,
 	.create_srq = soft_create_srq,
 	.modify_srq = soft_modify_srq,
@@ -201,4 +209,5 @@ const struct uvd_backend uvd_backend_soft = {
 	.query_comp_cntr_caps = uvd_comp_cntr_caps,
 	.carry_message = soft_carry_message,
 	.carry_completion = uvd_cq_carry_completion,
+	.drop_posts = soft_drop_posts,
 };

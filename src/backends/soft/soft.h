@@ -28,6 +28,5 @@ int soft_post_srq_recv(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const 
 int soft_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
 		   struct uvd_work *work);
 int soft_post_recv(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
-int soft_ring_doorbell(struct uvd_qp *qp, struct uvd_work *work);
 
 #endif

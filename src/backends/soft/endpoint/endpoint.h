@@ -63,6 +63,8 @@ struct soft_qp {
 
 	struct soft_user *d_user; /* the user whose list has this QP, or NULL; this and of_user: the users' lock */
 	struct list_head of_user;
+	struct soft_user *e_user; /* the user whose thread looks for receives, as the QP is in ERR, or NULL; `lock` */
+	struct list_head in_error; /* of e_user; the users' lock */
 
 	struct soft_rq rq;
 	uint64_t charged; /* bytes, for r_wqe; the rings are charged separately */
@@ -117,6 +119,13 @@ static inline bool soft_gone(struct soft_qp *qp)
 	int state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 
 	return state == IBV_QPS_RESET || state == IBV_QPS_ERR;
+}
+
+/* Does POST_SEND accept requests in the QP's state? In ERR they are flushed. Caller holds qp->lock. */
+static inline bool soft_takes_requests(const struct soft_qp *qp)
+{
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD || qp->state == IBV_QPS_SQE ||
+	       qp->state == IBV_QPS_ERR;
 }
 
 /* ---- srq.c ------------------------------------------------------------------------------------------------------- */
@@ -329,6 +338,11 @@ void soft_recv_established(struct soft_qp *qp, struct soft_due *due);
 void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, struct soft_due *due);
 /* Completes the QP's own queued receives with a flush error. Caller holds qp->lock; no other thread has claimed it. */
 void soft_recv_flush(struct soft_qp *qp, struct soft_due *due);
+/*
+ * If the QP is in ERR: completes receives that its client has posted to a mapped queue meanwhile, `most` at most. Returns their number.
+ * Caller holds no lock, and has a reference to qp.
+ */
+unsigned int soft_recv_look(struct soft_qp *qp, unsigned int most);
 
 /* Do state, type, address, partition, and Q_Key or peer, let the request reach this QP? Caller holds qp->lock. */
 bool soft_recv_admits(struct soft_qp *qp, const struct soft_request *req);

@@ -67,6 +67,9 @@ struct soft_users {
 	unsigned int most_active; /* limit of a user's threads that are not held up */
 	unsigned int most_threads; /* limit of all of a user's threads */
 	bool end;
+	/* Between two looks at the QPs of a user that are in ERR: at first, and at most, as each look that finds nothing doubles it. */
+	_Atomic uint64_t look_first_ns, look_most_ns;
+	atomic_uint num_in_error; /* QPs that are looked at, of all users */
 };
 
 void soft_users_init(struct soft_users *users, void (*run)(struct soft_qp *qp, struct uvd_worker *worker));
@@ -85,6 +88,18 @@ bool soft_defer(struct soft_qp *qp, bool by_user_thread);
 void soft_undefer(struct soft_qp *qp);
 /* Do other QPs of the same user wait for a thread? Takes the users' lock. */
 bool soft_user_has_more(struct soft_qp *qp);
+/*
+ * The QP has gone into ERR. If it has a mapped receive queue, to which its client can post without a call, a thread of the user looks there
+ * from time to time, until soft_error_unwatch(). If no thread can be started, the timer tries again. Caller holds qp->lock, here and in
+ * the next function.
+ */
+void soft_error_watch(struct soft_qp *qp);
+/* The QP leaves ERR, or is destroyed. */
+void soft_error_unwatch(struct soft_qp *qp);
+/* The QP's timer has expired: calls soft_error_watch() again if the QP is still in ERR. Caller holds no lock. */
+void soft_error_timeout(struct soft_qp *qp);
+/* The client is about to wait for completions: looks at once at the QPs in ERR of the context's user. Caller holds no lock. */
+void soft_error_hurry(struct soft_users *users, const struct uvd_context *context);
 
 /* ---- the thread of schedule/wake.c ------------------------------------------------------------------------------- */
 

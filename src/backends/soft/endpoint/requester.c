@@ -59,8 +59,11 @@ static void sq_pop(struct soft_qp *qp)
 void soft_sq_clear(struct soft_qp *qp)
 {
 	soft_ring_clear(&qp->sq);
-	if (qp->qp.sq)
-		soft_queue_skip(qp->qp.sq);
+	if (!qp->qp.sq)
+		return;
+	soft_queue_skip(qp->qp.sq);
+	/* What the client has added without a doorbell is not for the QP's next connection either. */
+	qp->qp.sq->ops->drop(qp->qp.sq);
 }
 
 /* ---- how requests end --------------------------------------------------------------------------------------------- */
@@ -269,4 +272,5 @@ void soft_qp_error(struct soft_qp *qp, struct soft_due *due)
 		soft_send_flush(qp, due);
 	if (!qp->r_busy)
 		soft_recv_flush(qp, due);
+	soft_error_watch(qp);
 }

@@ -199,24 +199,45 @@ void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, s
 	soft_cq_add(qp->qp.qp_type == IBV_QPT_XRC_RECV ? qp->r_srq->srq.cq : qp->qp.recv_cq, wc, solicited, due);
 }
 
-void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)
+/* Flushes `most` queued receives at most, beside the one that a message has taken. Returns their number. */
+static unsigned int recv_flush_some(struct soft_qp *qp, unsigned int most, struct soft_due *due)
 {
-	/* Flush only the receives counted now: a client can refill a mapped queue without end. */
-	unsigned int most = soft_rq_count(&qp->rq);
+	unsigned int num = 0;
 
 	/* An XRC target between two chunks has no reference to the SRQ, nor to its CQ: the receive cannot complete. */
 	if (qp->qp.qp_type == IBV_QPT_XRC_RECV && !qp->r_srq)
 		qp->r_taken = false;
 	/* Receives in an SRQ stay there for other QPs. */
-	while (qp->r_taken || (most-- && take_own(qp))) {
+	while (qp->r_taken || (num < most && take_own(qp) && ++num)) {
 		struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
 
 		soft_recv_complete(qp, &wc, true, due);
 	}
+	return num;
+}
+
+void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)
+{
+	/* Flush only the receives counted now: a client can refill a mapped queue without end. */
+	recv_flush_some(qp, soft_rq_count(&qp->rq), due);
 	if ((qp->qp.srq || qp->qp.qp_type == IBV_QPT_XRC_RECV) && !qp->r_last_wqe) {
 		qp->r_last_wqe = true;
 		soft_due_event(due, &qp->qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 	}
+}
+
+unsigned int soft_recv_look(struct soft_qp *qp, unsigned int most)
+{
+	struct soft_due due = { 0 };
+	unsigned int num = 0;
+
+	pthread_mutex_lock(&qp->lock);
+	/* The thread that has claimed it flushes when the claim ends. */
+	if (qp->state == IBV_QPS_ERR && !qp->r_busy)
+		num = recv_flush_some(qp, most, &due);
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
+	return num;
 }
 
 static bool same_partition(uint16_t a, uint16_t b)

@@ -4,6 +4,9 @@
  * deferred send queues has one thread. It gets more while QPs wait for a thread, up to most_active, and a replacement
  * for each thread that is held up in a client's memory, up to most_threads in all: then the user's QPs wait until a thread
  * is back. The threads run the user's QPs in turn, each for one budget. A thread without work exits after IDLE_MS.
+ *
+ * A client posts to a mapped receive queue without telling anybody, also if the QP is in ERR: then the receive has to be flushed. So a
+ * thread of the user looks at those QPs, and stays while there are any.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +19,11 @@ enum {
 	MOST_THREADS = 64,
 	IDLE_MS = 1000,
 	END_MS = 3000, /* how long soft_users_destroy() waits for threads in a client's memory */
+	LOOK_FIRST_NS = 20 * 1000,
+	LOOK_MOST_NS = 10 * 1000 * 1000,
+	/* One look ends after so many QPs or flushed receives. The next one goes on with the other QPs. */
+	LOOK_QPS = 256,
+	LOOK_RECEIVES = 1024,
 };
 
 struct soft_user {
@@ -28,6 +36,12 @@ struct soft_user {
 	unsigned int threads; /* all */
 	unsigned int active; /* threads that are not held up */
 	unsigned int working; /* active threads that run a QP */
+	struct list_head
+		in_error; /* QPs in ERR with a mapped receive queue; the one that was looked at last is the last */
+	unsigned int num_in_error;
+	uint64_t look_end,
+		look_ns; /* when the next look is due, CLOCK_MONOTONIC; and the time from the last one to it */
+	bool looks, hurried; /* a thread looks at this moment; soft_error_hurry() was called since it began */
 };
 
 /* One of a user's threads. */
@@ -42,12 +56,17 @@ struct soft_thread {
 /* ---- users ------------------------------------------------------------------------------------------------------- */
 
 /*
- * Returns the key of the user whose threads run this QP: with a user namespace its owner, or each of the ids that an owner
- * has mapped would have threads of its own. Without accounts each context is a user.
+ * Returns the key of a user with threads: with a user namespace its owner, or each of the ids that an owner has mapped would
+ * have threads of its own. Without accounts each context is a user.
  */
+static uint64_t user_key(const struct uvd_account *account, const struct uvd_context *context)
+{
+	return account ? uvd_account_person(account) : (uintptr_t)context;
+}
+
 static uint64_t soft_qp_user(const struct soft_qp *qp)
 {
-	return qp->qp.account ? uvd_account_person(qp->qp.account) : (uintptr_t)qp->qp.pd->context;
+	return user_key(qp->qp.account, qp->qp.account ? NULL : qp->qp.pd->context);
 }
 
 void soft_users_init(struct soft_users *users, void (*run)(struct soft_qp *qp, struct uvd_worker *worker))
@@ -55,6 +74,8 @@ void soft_users_init(struct soft_users *users, void (*run)(struct soft_qp *qp, s
 	users->run = run;
 	users->most_active = 1;
 	users->most_threads = MOST_THREADS;
+	users->look_first_ns = LOOK_FIRST_NS;
+	users->look_most_ns = LOOK_MOST_NS;
 	pthread_mutex_init(&users->lock, NULL);
 	uvd_cond_init(&users->ended);
 }
@@ -138,6 +159,92 @@ static bool thread_is_back(struct soft_thread *thread)
 	return true;
 }
 
+/* ---- looks at QPs in ERR ----------------------------------------------------------------------------------------- */
+
+/* Charges the account for the CPU time so far, and puts its reference. Returns `next` with a reference. */
+static struct uvd_account *look_change_account(struct soft_thread *thread, struct uvd_account *account,
+					       struct uvd_account *next)
+{
+	thread_spend(thread, account);
+	uvd_account_put(account);
+	return next ? uvd_account_ref(next) : NULL;
+}
+
+/*
+ * Looks at QPs of the user, those first whose last look is longest ago. Returns how many receives it has flushed. Caller holds the
+ * users' lock, which is released meanwhile.
+ */
+static unsigned int thread_look_at_qps(struct soft_thread *thread)
+{
+	struct soft_user *user = thread->user;
+	const unsigned int active = user->active;
+	struct uvd_account *account = NULL;
+	unsigned int found = 0;
+
+	for (unsigned int n = user->num_in_error < LOOK_QPS ? user->num_in_error : LOOK_QPS;
+	     n && found < LOOK_RECEIVES && !list_empty(&user->in_error); n--) {
+		struct soft_qp *qp = list_first_entry(&user->in_error, struct soft_qp, in_error);
+
+		list_del_init(&qp->in_error);
+		list_add_tail(&qp->in_error, &user->in_error);
+		/* The QP is in the list, so it is valid: its destruction calls soft_error_unwatch() first. */
+		soft_ref_get(&qp->ref);
+		pthread_mutex_unlock(&user->users->lock);
+		if (qp->qp.account != account) {
+			account = look_change_account(thread, account, qp->qp.account);
+			thread_set_nice(thread, uvd_account_nice(account, active));
+		}
+		found += soft_recv_look(qp, LOOK_RECEIVES - found);
+		soft_ref_put(&qp->ref);
+		pthread_mutex_lock(&user->users->lock);
+	}
+	pthread_mutex_unlock(&user->users->lock);
+	look_change_account(thread, account, NULL);
+	pthread_mutex_lock(&user->users->lock);
+	return found;
+}
+
+/* Makes the next look come after `ns`, and those behind it soon. Caller holds the users' lock. */
+static void user_look_soon(struct soft_user *user, uint64_t ns)
+{
+	user->look_ns = user->users->look_first_ns;
+	user->look_end = uvd_now_ns() + ns;
+	user->hurried = true;
+	pthread_cond_broadcast(&user->changed);
+}
+
+/* Looks if that is due. Caller holds the users' lock, which is released meanwhile. */
+static void thread_look(struct soft_thread *thread)
+{
+	struct soft_user *user = thread->user;
+	const uint64_t most = user->users->look_most_ns;
+
+	if (user->looks || list_empty(&user->in_error) || uvd_now_ns() < user->look_end)
+		return;
+	user->looks = true;
+	user->hurried = false;
+	user->working++;
+	if (thread_look_at_qps(thread))
+		user_look_soon(user, user->users->look_first_ns);
+	user->working--;
+	user->looks = false;
+	if (user->hurried)
+		return;
+	user->look_ns = user->look_ns * 2 < most ? user->look_ns * 2 : most;
+	user->look_end = uvd_now_ns() + user->look_ns;
+}
+
+/* Returns when a thread that has been idle until `end` has something to do, or may exit. Caller holds the users' lock. */
+static uint64_t user_idle_end(const struct soft_user *user, uint64_t end)
+{
+	if (user->looks || list_empty(&user->in_error))
+		return end;
+	/* The last thread stays for the looks. */
+	return user->active == 1 || user->look_end < end ? user->look_end : end;
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
 /*
  * Dequeues the user's next QP, with its reference. Returns NULL if there was none for IDLE_MS, or at the end. Caller
  * holds the users' lock, which is released meanwhile.
@@ -148,8 +255,12 @@ static struct soft_qp *thread_next(struct soft_thread *thread)
 	uint64_t end = uvd_now_ns() + IDLE_MS * UINT64_C(1000000);
 	struct soft_qp *qp;
 
-	while (list_empty(&user->deferred) && !user->users->end && uvd_now_ns() < end)
-		uvd_cond_wait_until(&user->changed, &user->users->lock, end);
+	thread_look(thread);
+	while (list_empty(&user->deferred) && !user->users->end &&
+	       (uvd_now_ns() < end || (user->active == 1 && !list_empty(&user->in_error)))) {
+		uvd_cond_wait_until(&user->changed, &user->users->lock, user_idle_end(user, end));
+		thread_look(thread);
+	}
 	if (list_empty(&user->deferred))
 		return NULL;
 	qp = list_first_entry(&user->deferred, struct soft_qp, of_user);
@@ -227,7 +338,7 @@ static bool user_start_thread(struct soft_user *user)
 	return false;
 }
 
-/* struct uvd_worker.held_up: starts another thread if QPs of the user wait. */
+/* struct uvd_worker.held_up: starts another thread if QPs of the user wait, or have to be looked at. */
 static void thread_held_up(struct uvd_worker *worker)
 {
 	struct soft_thread *thread = (struct soft_thread *)worker;
@@ -237,7 +348,7 @@ static void thread_held_up(struct uvd_worker *worker)
 	thread->held_up = true;
 	user->active--;
 	user->working--;
-	if (user->queued && user_may_start(user))
+	if ((user->queued || user->num_in_error) && user_may_start(user))
 		user_start_thread(user);
 	pthread_mutex_unlock(&user->users->lock);
 }
@@ -268,6 +379,7 @@ static struct soft_user *users_get(struct soft_users *users, uint64_t key)
 	user->users = users;
 	user->key = key;
 	INIT_LIST_HEAD(&user->deferred);
+	INIT_LIST_HEAD(&user->in_error);
 	if (!user_start_thread(user)) {
 		free(user);
 		return NULL;
@@ -335,4 +447,63 @@ bool soft_user_has_more(struct soft_qp *qp)
 	more = user && user->queued;
 	pthread_mutex_unlock(&users->lock);
 	return more;
+}
+
+void soft_error_watch(struct soft_qp *qp)
+{
+	struct soft_users *users = &qp->dev->fabric->users;
+	struct soft_user *user;
+
+	if (!qp->qp.rq || qp->e_user)
+		return;
+	pthread_mutex_lock(&users->lock);
+	user = users_get(users, soft_qp_user(qp));
+	if (user) {
+		qp->e_user = user;
+		list_add_tail(&qp->in_error, &user->in_error);
+		user->num_in_error++;
+		users->num_in_error++;
+		user_look_soon(user, users->look_first_ns);
+	}
+	pthread_mutex_unlock(&users->lock);
+	if (!user)
+		soft_timer_arm(&qp->dev->fabric->timers, qp, LOOK_MOST_NS);
+}
+
+void soft_error_unwatch(struct soft_qp *qp)
+{
+	struct soft_users *users = &qp->dev->fabric->users;
+
+	if (!qp->e_user)
+		return;
+	pthread_mutex_lock(&users->lock);
+	list_del_init(&qp->in_error);
+	qp->e_user->num_in_error--;
+	users->num_in_error--;
+	qp->e_user = NULL;
+	pthread_mutex_unlock(&users->lock);
+}
+
+void soft_error_timeout(struct soft_qp *qp)
+{
+	if (qp->state != IBV_QPS_ERR)
+		return;
+	pthread_mutex_lock(&qp->lock);
+	if (qp->state == IBV_QPS_ERR)
+		soft_error_watch(qp);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+void soft_error_hurry(struct soft_users *users, const struct uvd_context *context)
+{
+	struct soft_user *user;
+
+	/* Clients call this for each event that they wait for, and QPs in ERR are rare. */
+	if (!users->num_in_error)
+		return;
+	pthread_mutex_lock(&users->lock);
+	user = users_find(users, user_key(context->account, context));
+	if (user && user->num_in_error)
+		user_look_soon(user, 0);
+	pthread_mutex_unlock(&users->lock);
 }

@@ -24,6 +24,18 @@ struct soft_budget {
  */
 bool soft_budget_take(struct soft_budget *budget, uint64_t bytes, bool to_many);
 
+/* ---- doorbell.c -------------------------------------------------------------------------------------------------- */
+
+int soft_ring_doorbell(struct uvd_qp *qp, struct uvd_work *work);
+void soft_drop_posts(struct uvd_qp *qp);
+/* Returns the work that runs qp's send queue. It takes a reference to qp. Caller holds qp->lock. */
+struct uvd_work soft_send_work(struct soft_qp *qp);
+/*
+ * Accepts the requests of a mapped queue before their doorbell, unless that could still be refused. Returns true if the send queue has
+ * requests. Caller holds qp->lock.
+ */
+bool soft_look_ahead(struct soft_qp *qp);
+
 /* ---- stream.c ---------------------------------------------------------------------------------------------------- */
 
 /*

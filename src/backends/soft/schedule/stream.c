@@ -115,7 +115,7 @@ bool soft_stream_has_next(struct soft_qp *qp, const struct soft_budget *budget, 
 		return false;
 	now = uvd_now_ns();
 	end = now + 2 * qp->dev->fabric->stream_gap_ns;
-	while (soft_may_start(qp) && !soft_sq_count(qp)) {
+	while (soft_may_start(qp) && !soft_look_ahead(qp)) {
 		if (now > end || soft_user_has_more(qp))
 			return false;
 		pthread_mutex_unlock(&qp->lock);
