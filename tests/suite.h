@@ -4,6 +4,39 @@
 #define UVD_TEST_SUITE_H
 
 #include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Records that a test has not run, and why: on standard output, and for scripts/tap-wrap, which counts the test as skipped.
+ * test: the name of its function, which libcheck ends with `_fn`.
+ */
+static inline void suite_record_skip(const char *test, const char *why)
+{
+	const char *tap = getenv("CK_TAP_LOG_FILE_NAME"), *end = strrchr(test, '_');
+	const int len = (int)(end && !strcmp(end, "_fn") ? (size_t)(end - test) : strlen(test));
+	char path[4096];
+	FILE *out;
+
+	printf("skipped: %.*s: %s\n", len, test, why);
+	fflush(stdout);
+	if (!tap)
+		return;
+	snprintf(path, sizeof(path), "%s.skipped", tap);
+	out = fopen(path, "ae");
+	if (!out)
+		abort();
+	fprintf(out, "%.*s\t%s\n", len, test, why);
+	fclose(out);
+}
+
+/* Ends a test that cannot run here. A plain `return` would count it as passed (scripts/assertions). */
+#define SKIP(why) \
+	do { \
+		suite_record_skip(__func__, why); \
+		return; \
+	} while (0)
 
 /* Runs the suite and frees it. Returns main()'s status. */
 static inline int run_cases(Suite *s)

@@ -74,6 +74,20 @@ static const char *level_word(enum uvd_log_level level)
 	}
 }
 
+/*
+ * A client chooses its name, which must not forge a line or send control characters to a terminal. In UTF-8 the controls
+ * U+0080 to U+009F are 0xc2 and their number.
+ */
+static void line_replace_controls(unsigned char *line, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (line[i] < ' ' || line[i] == 0x7f)
+			line[i] = '?';
+		else if (line[i] == 0xc2 && i + 1 < len && line[i + 1] >= 0x80 && line[i + 1] < 0xa0)
+			line[i] = line[i + 1] = '?';
+	}
+}
+
 static void write_line(struct uvd_log *log, enum uvd_log_level level, const char *fmt, va_list ap)
 {
 	char line[LINE_MAX_BYTES];
@@ -87,10 +101,7 @@ static void write_line(struct uvd_log *log, enum uvd_log_level level, const char
 	n = vsnprintf(line + len, sizeof(line) - len, fmt, ap);
 	if (n > 0)
 		len = (size_t)n > max - len ? max : len + n;
-	/* A client chooses its name, which must not forge a line or send control characters to a terminal. */
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
-			line[i] = '?';
+	line_replace_controls((unsigned char *)line, len);
 	line[len++] = '\n';
 	do
 		ret = write(log->fd, line, len);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include "uv.h"
+#include "../suite.h"
 
 /* ---- the device under test (target.c) ---------------------------------------------------------------------------- */
 

@@ -45,7 +45,7 @@ START_TEST(test_xrc_without_the_driver_is_eopnotsupp)
 	uint32_t handle;
 
 	if (!choice("no-xrc"))
-		return;
+		SKIP("the device has XRC");
 	expect(uv_open_xrcd(fd, _i, -1, 0, &handle), EOPNOTSUPP);
 	expect(uv_close_xrcd(fd, _i, 0), EOPNOTSUPP);
 	expect(uv_close_xrcd(fd, UV_METHOD, 0), EPROTONOSUPPORT);
@@ -61,7 +61,7 @@ START_TEST(test_xrcd_01_no_file_is_a_private_domain)
 	uint32_t a, b;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	expect_ok(uv_open_xrcd(fd, _i, -1, O_EXCL, &a));
 	expect_ok(uv_open_xrcd(fd, _i, -1, O_EXCL, &b));
 	ck_assert_uint_eq(a, 0);
@@ -80,7 +80,7 @@ START_TEST(test_xrcd_01_bad_file_is_ebadf)
 
 	target();
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	/* The file is looked up before the context. */
 	expect(uv_open_xrcd(fd, _i, none, O_CREAT, &xrcd), EBADF);
 	expect(uv_open_xrcd(fd, _i, -1, O_CREAT, &xrcd), EINVAL);
@@ -98,7 +98,7 @@ START_TEST(test_xrcd_01_file_names_a_domain_of_the_device)
 	uint32_t a, b;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	expect(uv_open_xrcd(fd, _i, file, 0, &a), EAGAIN);
 	expect(uv_open_xrcd(fd, _i, file, O_EXCL, &a), EAGAIN);
 	expect_ok(uv_open_xrcd(fd, _i, file, O_CREAT | O_EXCL, &a));
@@ -130,7 +130,7 @@ START_TEST(test_xrcd_01_processes_share_a_domain)
 	uint32_t xrcd;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	expect(uv_in_child(open_inherited, &file), EAGAIN);
 	expect_ok(uv_open_xrcd(fd, _i, file, O_CREAT, &xrcd));
 	expect_ok(uv_in_child(open_inherited, &file));
@@ -151,7 +151,7 @@ START_TEST(test_xrcd_is_busy_while_its_handle_has_users)
 	struct uv_qp qp;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
 	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
 	xrcd = private_domain(fd);
@@ -184,7 +184,7 @@ START_TEST(test_srq_01_xrc)
 	struct uv_srq srq;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
 	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
 	xrcd = private_domain(fd);
@@ -235,7 +235,7 @@ START_TEST(test_qp_05_xrc_srq_of_a_plain_qp_is_einval)
 	struct uv_srq srq;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
 	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
 	attr = uv_srq_attr(pd);
@@ -262,7 +262,7 @@ START_TEST(test_qp_04_xrc_target_is_of_its_domain)
 	struct uv_qp qp;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
 	xrcd = private_domain(fd);
 	attr = uv_qp_attr(pd, 0);
@@ -290,7 +290,7 @@ START_TEST(test_qp_04_domain_of_another_qp_is_einval)
 	struct uv_qp qp;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
 	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
 	xrcd = private_domain(fd);
@@ -324,7 +324,7 @@ START_TEST(test_qp_14_open_qp)
 	struct uv_qp qp, ini;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
 	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
 	xrcd = private_domain(fd);
@@ -389,7 +389,7 @@ START_TEST(test_qp_14_processes_share_a_target)
 	uint32_t xrcd;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	expect_ok(uv_open_xrcd(fd, UV_WRITE, opened.file, O_CREAT, &xrcd));
 	qp = create_target(fd, UV_WRITE, xrcd);
 	opened.qpn = qp.qpn;
@@ -409,7 +409,7 @@ START_TEST(test_event_11_opened_qp_has_no_events)
 	struct uv_qp qp;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	expect_ok(uv_open_xrcd(fd, UV_WRITE, file, O_CREAT, &xrcd));
 	expect_ok(uv_open_xrcd(other, UV_WRITE, file, 0, &other_xrcd));
 	qp = create_target(fd, UV_WRITE, xrcd);
@@ -435,7 +435,7 @@ START_TEST(test_event_11_without_its_creators_handle_a_qp_has_no_events)
 	struct uv_qp qp;
 
 	if (choice("no-xrc"))
-		return;
+		SKIP("the device has no XRC");
 	xrcd = private_domain(fd);
 	qp = create_target(fd, UV_WRITE, xrcd);
 	expect_ok(uv_open_qp(fd, UV_WRITE, xrcd, qp.qpn, XRC_TGT, &handle));

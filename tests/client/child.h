@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "client/client.h"
+#include "../suite.h"
 
 struct child {
 	pid_t pid;

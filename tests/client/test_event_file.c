@@ -379,7 +379,7 @@ START_TEST(test_client_that_holds_up_a_take_back_holds_up_nothing_else)
 	pthread_t reader, other;
 
 	if (geteuid())
-		return; /* only root may handle the kernel's faults by userfaultfd */
+		SKIP("only root may handle the kernel's faults by userfaultfd");
 	open_file();
 	stuck_make();
 	ck_assert(!post(1) && !post(3) && !post(4));

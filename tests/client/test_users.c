@@ -92,9 +92,9 @@ START_TEST(test_the_owner_of_each_namespace_above_pays_too)
 	struct uvd_caller c;
 	char map[64];
 
-	if (child_says(&child)) { /* some containers forbid user namespaces */
+	if (child_says(&child)) {
 		child_end(&child);
-		return;
+		SKIP("user namespaces are forbidden here, as in some containers");
 	}
 	snprintf(map, sizeof(map), "0 %d %d\n", FIRST, NUM);
 	write_map(child.pid, "uid_map", map);

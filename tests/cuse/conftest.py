@@ -262,6 +262,11 @@ def end_clients():
         p.wait(STUCK)
 
 
+def serves():
+    """Is a further client served? A client that loops does not tell: it also stays if its first call waits for ever."""
+    return subprocess.run([CLIENT, "channels"], env=environment(), **ids_of(NOBODY), timeout=STUCK, check=False).returncode == 0
+
+
 def start_client(mode, *args, user=NOBODY):
     """Starts a client that loops, and waits until it is ready. It ends with the test at the latest."""
     p = subprocess.Popen([CLIENT, mode, *args], env=environment(), **ids_of(user),

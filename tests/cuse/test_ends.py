@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import CLIENT, NOBODY, ONE_PROCESS, STUCK, environment, ids_of, left_behind, start_client, stopped_after
+from conftest import CLIENT, NOBODY, ONE_PROCESS, STUCK, environment, ids_of, left_behind, serves, start_client, stopped_after, wait_for
 
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 ROUNDS = 5 if LONG else 2
@@ -25,7 +25,7 @@ def test_killed_client_leaves_nothing(start, mode):
         p.kill()
         p.wait(STUCK)
         assert d.idle(), d.status()  # wait() returns only after the client's files are closed
-    assert start_client("loop-pd").poll() is None  # it still serves
+    assert serves()
     grants = d.status()["grants"]
     assert grants["late"] == 0
 
@@ -63,13 +63,11 @@ def test_stopped_client_holds_nobody_up(start):
     d = start()
     p = start_client("loop-channel")
     p.send_signal(signal.SIGSTOP)
-    other = start_client("loop-channel")
-    time.sleep(0.5)
-    assert other.poll() is None
-    other.kill()
-    other.wait()
+    assert serves()
     p.send_signal(signal.SIGCONT)
-    time.sleep(0.2)
+    # The stopped client is served again.
+    requests = d.status()["devices"][0]["requests"]
+    wait_for("10 more requests", lambda: d.status()["devices"][0]["requests"] > requests + 10)
     assert p.poll() is None
     p.kill()
     p.wait()
@@ -80,15 +78,13 @@ def test_client_whose_memory_waits_for_ever_holds_nobody_up_and_can_be_killed(st
     # Its memory is behind userfaultfd, which with two processes is EFAULT. tests/attacks has memory that waits with both.
     d = start("--workers", "1", *ONE_PROCESS)
     held = [start_client("hold-up", user=0) for _ in range(2)]
-    other = start_client("loop-pd")
-    time.sleep(1)
-    assert other.poll() is None and d.status()["devices"][0]["workers"] > 1
+    wait_for("a worker more", lambda: d.status()["devices"][0]["workers"] > 1)
+    assert serves()
+    assert all(p.poll() is None for p in held)
     for p in held:
         p.kill()
     for p in held:
         assert p.wait(STUCK) == -signal.SIGKILL
-    other.kill()
-    other.wait()
     d.wait_idle()
 
 

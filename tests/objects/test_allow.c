@@ -614,6 +614,25 @@ START_TEST(test_allow_lists_decide_the_errno_and_the_log_line)
 }
 END_TEST
 
+/* `refused` of the status counts the refusals, whether the log shows them or not. */
+START_TEST(test_refusals_count_at_every_log_level)
+{
+	static const char *const texts[] = { "user:1000:none", NULL };
+	char text[4096];
+
+	begin_case(texts);
+	uvd_log_free(h.engine.log);
+	h.engine.log = uvd_log_new(log_fd, "", _i);
+	for (unsigned int calls = 1; calls < 3; calls++) {
+		ck_assert_int_eq(get_context(UV_METHOD), -EPERM);
+		ck_assert_uint_eq(uvd_device_refused(h.dev), calls);
+	}
+	read_log(text, sizeof(text));
+	ck_assert_msg(!!strstr(text, "is refused by the allow-list") == (_i >= UVD_WARN), "level %d: %s", _i, text);
+	end_case();
+}
+END_TEST
+
 /* The first ioctl tries driver ids, which leaves lines in the log. */
 static void setup(void)
 {
@@ -805,6 +824,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_set_timeout(tc, 30);
 	tcase_add_loop_test(tc, test_allow_lists_decide_the_errno_and_the_log_line, 0, UVD_COUNT(cases));
+	tcase_add_loop_test(tc, test_refusals_count_at_every_log_level, UVD_ERR, UVD_DEBUG + 1);
 	tcase_add_loop_test(tc, test_device_with_a_list_that_cannot_be_enforced_does_not_begin, 0, UVD_COUNT(bad));
 	tcase_add_loop_test(tc, test_wrong_text_has_a_message_that_names_the_word, 0, UVD_COUNT(texts));
 	tcase_add_test(tc, test_verbs_of_mapped_queues_come_with_the_queue);

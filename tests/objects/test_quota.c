@@ -539,6 +539,27 @@ START_TEST(test_removed_device_holds_nothing_of_its_successor)
 }
 END_TEST
 
+/* `refused` of the status counts the refusals, whether the log shows them or not. */
+START_TEST(test_refusals_count_at_every_log_level)
+{
+	static const char *const texts[] = { "pds:0", NULL };
+	static const uid_t uids[] = { 1000 };
+	char text[4096];
+
+	begin_with(texts);
+	uvd_log_free(h.engine.log);
+	h.engine.log = uvd_log_new(log_fd, "", _i);
+	harness_start(&h, &uvd_mem_process);
+	ck_assert_int_eq(pd_of(0, uids, 1), -EAGAIN);
+	ck_assert_uint_eq(uvd_device_refused(h.dev), 1);
+	ck_assert_int_eq(pd_of(0, uids, 1), -EAGAIN);
+	ck_assert_uint_eq(uvd_device_refused(h.dev), 2);
+	read_log(text, sizeof(text));
+	ck_assert_msg(!!strstr(text, "is refused by the quota") == (_i >= UVD_WARN), "level %d: %s", _i, text);
+	end_case(NULL);
+}
+END_TEST
+
 /* Files that their clients have closed may not be torn down yet: the engine waits for them before it refuses. */
 static void close_first_file(struct uvd_engine *engine)
 {
@@ -650,6 +671,7 @@ int main(void)
 	tcase_add_test(tc, test_user_has_one_quota_under_the_ids_of_its_user_namespaces);
 	tcase_add_test(tc, test_quota_of_one_device_leaves_the_others_alone);
 	tcase_add_test(tc, test_removed_device_holds_nothing_of_its_successor);
+	tcase_add_loop_test(tc, test_refusals_count_at_every_log_level, UVD_ERR, UVD_DEBUG + 1);
 	tcase_add_loop_test(tc, test_quota_refuses_only_what_live_files_hold, 0, 2);
 	tcase_add_test(tc, test_limit_that_refuses_after_a_quota_is_no_refusal_of_the_device);
 	tcase_add_loop_test(tc, test_device_with_a_quota_that_cannot_be_enforced_does_not_begin, 0, UVD_COUNT(bad));

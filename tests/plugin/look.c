@@ -51,6 +51,10 @@ __attribute__((unused)) static void look_lie(void)
 		"{\"name\": \"x\", \"options\": [], \"backends\": [], \"personas\": [{\"ibdev_prefix\": \"../x\", \"hw_counters\": []}], \"filters\": []}",
 		"{\"name\": \"x\", \"options\": [], \"backends\": [], \"personas\": [], \"filters\": [{\"name\": \"f\", \"options\": [{\"name\": \"a b\"}]}]}",
 		"{\"name\": \"x\", \"options\": [], \"backends\": [], \"personas\": [], \"filters\": [{\"name\": \"../f\", \"options\": []}]}",
+		"{\"errno\": -1, \"error\": \"x\\u0080\"}",
+		"{\"errno\": -1, \"error\": \"x\\u009f\"}",
+		"{\"errno\": -1, \"error\": \"x\\u007f\"}",
+		"{\"name\": \"x\", \"description\": \"a\\u009b2Jb\", \"options\": [], \"backends\": [], \"personas\": [], \"filters\": []}",
 	};
 	const char *lie = lies[LOOK - LIES];
 
@@ -87,7 +91,7 @@ static const struct uvd_persona persona = {
 	.modalias = "",
 	.board_id = "board",
 	.fw_ver = "1.2",
-	.node_desc = "näher",
+	.node_desc = "näher\u00a0©",
 	.vendor_id = 0xffffffff,
 	.vendor_part_id = 7,
 	.hw_ver = 8,

@@ -13,7 +13,7 @@
 #include "plugin/internal.h"
 #include "../suite.h"
 
-enum { STUCK_MS = 60000, SOON_MS = 300, FIRST_LIE = 5, LAST_LIE = 15 };
+enum { STUCK_MS = 60000, SOON_MS = 300, FIRST_LIE = 5, LAST_LIE = 19 };
 
 static struct uvd_plugins *plugins;
 static struct uvd_module *module;
@@ -93,7 +93,7 @@ START_TEST(test_facts_are_those_of_the_plugin)
 	ck_assert_str_eq(p->modalias, "");
 	ck_assert_str_eq(p->board_id, "board");
 	ck_assert_str_eq(p->fw_ver, "1.2");
-	ck_assert_str_eq(p->node_desc, "näher");
+	ck_assert_str_eq(p->node_desc, "näher\u00a0©");
 	ck_assert(p->driver_id == 9 && p->abi_version == 3 && p->vendor_id == 0xffffffff && p->vendor_part_id == 7);
 	ck_assert(p->hw_ver == 8 && p->has_hw_rev && p->has_ip_gid && !p->queues);
 	ck_assert(p->link_layer == IBV_LINK_LAYER_ETHERNET && p->unusable_caps == 0x80000001);
@@ -162,7 +162,7 @@ START_TEST(test_constructors_that_tell_wrong_facts_are_refused)
 
 	snprintf(toy, sizeof(toy), "look%d", _i);
 	ck_assert_int_eq(look_at(toy, NULL, STUCK_MS), -EPROTO);
-	ck_assert_msg(strstr(error, toy) && !strpbrk(error, "\n\033"), "%s", error);
+	ck_assert_msg(strstr(error, toy) && !strpbrk(error, "\n\033\177\302"), "%s", error);
 	ck_assert_ptr_null(module->facts);
 	look_no_child_is_left();
 }
@@ -178,6 +178,16 @@ static void look_copy(const char *folder, const char *name, mode_t mode, uid_t o
 	ck_assert(!chown(path, owner, owner) && !chmod(path, mode));
 }
 
+/* The same by its path, for root. */
+static void look_copy_fails(const char *folder, const char *name, const char *says)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	ck_assert_int_eq(uvd_plugin_file_copy(path, 0, error), -EPERM);
+	ck_assert_msg(strstr(error, says), "%s", error);
+}
+
 START_TEST(test_file_of_a_folder_is_roots_alone_and_no_link)
 {
 	static const struct {
@@ -188,11 +198,12 @@ START_TEST(test_file_of_a_folder_is_roots_alone_and_no_link)
 		{ ".toy.so", -EINVAL },	 { "a b", -EINVAL },	   { "none.so", -ENOENT },   { "link.so", -ELOOP },
 		{ "open.so", -EPERM },	 { "theirs.so", -EPERM },  { "folder.so", -EINVAL }, { "fifo.so", -EINVAL },
 	};
+	static const mode_t open_modes[] = { 0777, 0775, 0757 };
 	char folder[] = "/run/uverbsd-test-XXXXXX", command[2 * PATH_MAX];
 	int fd;
 
 	if (getuid())
-		return;
+		SKIP("only root makes files of root");
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	look_copy(folder, "toy.so", 0644, 0);
 	look_copy(folder, "open.so", 0664, 0);
@@ -207,8 +218,14 @@ START_TEST(test_file_of_a_folder_is_roots_alone_and_no_link)
 	ck_assert_msg(fd >= 0, "%s", error);
 	ck_assert_msg(!uvd_plugin_elf_check("toy.so", fd, error), "%s", error);
 	close(fd);
-	ck_assert(!chmod(folder, 0777));
-	ck_assert_int_eq(uvd_plugin_file_copy_in(folder, "toy.so", error), -EPERM);
+	for (unsigned int i = 0; i < UVD_COUNT(open_modes); i++) {
+		ck_assert(!chmod(folder, open_modes[i]));
+		ck_assert_msg(uvd_plugin_file_copy_in(folder, "toy.so", error) == -EPERM, "%04o", open_modes[i]);
+		snprintf(command, sizeof(command), "may write to the folder %s (root's, mode %04o)", folder,
+			 open_modes[i]);
+		ck_assert_msg(strstr(error, command), "%s", error);
+		look_copy_fails(folder, "toy.so", command);
+	}
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	ck_assert_int_eq(system(command), 0);
 }

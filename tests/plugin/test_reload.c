@@ -83,6 +83,30 @@ START_TEST(test_same_file_can_be_reloaded_with_its_options)
 }
 END_TEST
 
+/* dlopen() knows what is mapped by its name, which has the descriptor's number: a number that was free would give the old code. */
+START_TEST(test_plugin_that_stays_mapped_runs_its_new_code_when_it_is_loaded_again)
+{
+	static const char *const toys[] = { "kvstays1", "kvstays2", "kvstays1", "kv2" };
+	struct kv_answer answer;
+	char trace_of_init[64];
+	int fd;
+
+	for (unsigned int i = 0; i < UVD_COUNT(toys); i++) {
+		const int version = toys[i][strlen(toys[i]) - 1] - '0';
+
+		ck_assert_msg(toy_load(toys[i], NULL) == 0, "%s: %s", toys[i], error);
+		snprintf(trace_of_init, sizeof(trace_of_init), "kv%d.init kv%d.device_init", version, version);
+		ck_assert_str_eq(traced(), trace_of_init);
+		fd = open_context();
+		ck_assert_int_eq(kv_version(fd, &answer), version);
+		uv_close(fd);
+		ck_assert_int_eq(toy_unload("kv", false), 0);
+		ck_assert(toy_is_mapped(toys[i]) == !strncmp(toys[i], "kvstays", 7));
+		traced();
+	}
+}
+END_TEST
+
 static void count_users(void *arg, struct uvd_file *file, unsigned int objects)
 {
 	*(unsigned int *)arg += objects;
@@ -307,6 +331,7 @@ int main(void)
 	tcase_add_test(t, test_context_whose_creation_fails_is_ended);
 	tcase_add_test(t, test_open_context_keeps_its_version);
 	tcase_add_test(t, test_same_file_can_be_reloaded_with_its_options);
+	tcase_add_test(t, test_plugin_that_stays_mapped_runs_its_new_code_when_it_is_loaded_again);
 	tcase_add_test(t, test_unload_is_refused_while_there_are_objects);
 	tcase_add_test(t, test_unload_waits_for_the_last_object);
 	tcase_add_test(t, test_wait_can_be_stopped);

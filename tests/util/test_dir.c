@@ -55,7 +55,7 @@ START_TEST(test_folder_that_others_may_write_to_is_not)
 	ck_assert(!is_ours("open") && !is_ours("open/new"));
 	snprintf(open_, sizeof(open_), "%s/open", base);
 	ck_assert_str_eq(culprit, open_);
-	ck_assert(!chmod("open", 0775) && !chown("open", -1, 12) && !is_ours("open"));
+	ck_assert(!chmod("open", 0775) && (geteuid() || !chown("open", -1, 12)) && !is_ours("open"));
 	ck_assert(!chmod("open", 0755) && is_ours("open"));
 }
 END_TEST
@@ -63,7 +63,7 @@ END_TEST
 START_TEST(test_folder_of_another_user_is_not)
 {
 	if (geteuid())
-		return;
+		SKIP("only root makes files of other users");
 	ck_assert(!chown("ours/deep", 12345, -1) && !is_ours("ours/deep") && !is_ours("ours/deep/new"));
 	ck_assert(!mkdir("sticky/his", 0755) && !chown("sticky/his", 12345, -1) && !is_ours("sticky/his/new"));
 }

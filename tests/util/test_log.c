@@ -53,6 +53,31 @@ START_TEST(test_client_cannot_forge_a_line)
 }
 END_TEST
 
+/* U+009B begins a sequence, too: CSI. U+00A0 is a space, and © has the same first byte. */
+START_TEST(test_client_sends_no_c1_control)
+{
+	static const struct {
+		const char *told, *written;
+	} names[] = {
+		{ "a\302\2332Jb", "uverbsd: a??2Jb\n" },
+		{ "\302\200", "uverbsd: ??\n" },
+		{ "\302\237", "uverbsd: ??\n" },
+		{ "\302\240\302\251", "uverbsd: \302\240\302\251\n" },
+		{ "\177", "uverbsd: ?\n" },
+		{ "x\302", "uverbsd: x\302\n" },
+	};
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct uvd_log *log = start(UVD_INFO);
+
+		uvd_logf(log, UVD_INFO, "%s", names[i].told);
+		ck_assert_uint_eq(lines(), 1);
+		ck_assert_str_eq(text, names[i].written);
+		uvd_log_free(log);
+	}
+}
+END_TEST
+
 START_TEST(test_long_line_is_cut_to_one_line)
 {
 	struct uvd_log *log = start(UVD_INFO);
@@ -202,6 +227,7 @@ int main(void)
 	tcase_set_timeout(t, 30);
 	tcase_add_test(t, test_line_has_name_level_and_text);
 	tcase_add_test(t, test_client_cannot_forge_a_line);
+	tcase_add_test(t, test_client_sends_no_c1_control);
 	tcase_add_test(t, test_long_line_is_cut_to_one_line);
 	tcase_add_test(t, test_kind_of_message_is_the_first_once_for_each_process);
 	tcase_add_test(t, test_limited_messages_are_ten_and_then_counted);
