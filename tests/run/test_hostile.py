@@ -14,13 +14,13 @@ import time
 
 import pytest
 from conftest import BIN, BUILD, SANITIZED, STUCK, UVERBSCTL, children, sanitizer, until
-
-# ThreadSanitizer writes a file at the start, and has a thread, so that unshare(CLONE_NEWUSER) is EINVAL.
-THREADS = sanitizer() == "thread"
 from test_run import pingpong, port  # noqa: F401 (a fixture)
 
 
 PYTHON = "/usr/bin/python3"
+
+# ThreadSanitizer writes a file at the start, and has a thread, so that unshare(CLONE_NEWUSER) is EINVAL.
+THREADS = sanitizer() == "thread"
 
 
 # ---- paths and limits ----------------------------------------------------------------------------------------------

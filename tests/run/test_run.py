@@ -238,7 +238,8 @@ def test_bad_options_are_status_2(run):
     (["run", "--nonsense"], "uverbsctl run: unrecognized option '--nonsense'"),
     (["status", "--nonsense"], "uverbsctl status: unrecognized option '--nonsense'"),
     (["run", "--plugin", "/nowhere/x.so", "true"], "uverbsctl run: --plugin /nowhere/x.so: ENOENT"),
-    (["run", "--devices", "3", "--name", "rxe_x", "true"], "uverbsctl run: two devices have the name rxe_x: `name` in [device N] gives each its own")])
+    (["run", "--devices", "3", "--name", "rxe_x", "true"],
+     "uverbsctl run: two devices have the name rxe_x: `name` in [device N] gives each its own")])
 def test_message_names_the_program_and_the_value(args, said):
     r = subprocess.run([UVERBSCTL, *args], capture_output=True, text=True, timeout=STUCK)
     assert r.returncode == 2 and r.stderr.splitlines()[0] == said, r
