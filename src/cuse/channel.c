@@ -120,6 +120,7 @@ int uvd_cuse_channel_adopt(struct uvd_node *node, const struct cuse_lowlevel_ops
 	fuse_set_log_func(keep_message);
 	node->brokers = true;
 	*se = cuse_lowlevel_new(&args, &ci, ops, userdata);
+	fuse_opt_free_args(&args); /* libfuse has put a copy there */
 	if (!*se || fuse_session_custom_io(*se, &io, fd)) {
 		uvd_logf(log, UVD_ERR, "%s: no CUSE session: %s", node->path, fuse_message);
 		if (*se)

@@ -76,7 +76,7 @@ def test_connections_of_one_user_push_out_nobody_elses(start):
     assert remove.wait(cuse.STUCK) == 0 and b"hfi1_0" in remove.stdout.read()
     for process in crowd:
         process.close()
-    assert len(status(USER)["devices"]) == 1
+    cuse.wait_for("the node's end, after its last file", lambda: len(status(USER)["devices"]) == 1)
     d.wait_idle()
 
 

@@ -56,6 +56,20 @@ def test_a_plugin_of_the_options_brings_a_backend_and_a_persona(start, toy, sepa
     assert ask(d, "ASK", "--answer", "8").stdout == "TOY ASK answer=7\n"
 
 
+@pytest.mark.skipif(os.environ.get("UVERBSD_SANITIZER") != "asan", reason="it looks for reports of AddressSanitizer: --long")
+@pytest.mark.parametrize("separate", ["no", "yes"])
+def test_sanitizer_reports_a_leak_and_an_overflow_in_the_engine(start, toy, separate, monkeypatch):
+    monkeypatch.delenv("ASAN_OPTIONS", raising=False)
+    d = start("--separate", separate, "--plugin", toy)
+    assert ask(d, "LEAK").returncode == 0
+    assert d.stop() != 0
+    assert re.findall(r"(\d+) byte\(s\) leaked", d.log.read_text()) == ["123"], d.log.read_text()
+    d = start("--separate", separate, "--plugin", toy)
+    assert ask(d, "OVERFLOW").returncode != 0
+    # The engine exits, and is killed by no signal: so that ends the daemon.
+    assert d.process.wait(STUCK) != 0 and d.text_of("AddressSanitizer: heap-buffer-overflow"), d.log.read_text()
+
+
 def maps_of(pid):
     with open(f"/proc/{pid}/maps") as f:
         return f.read()
@@ -154,6 +168,7 @@ def test_a_device_can_have_the_persona_of_a_plugin_that_was_loaded_later(start, 
     assert [dev["persona"] for dev in d.status()["devices"]] == ["hfi1", "toyface"]
 
 
+@pytest.mark.skipif("UVERBSD_SANITIZER" in os.environ, reason="the sanitizers tell of crashes themselves")
 @pytest.mark.parametrize("separate", ["no", "yes"])
 def test_a_crash_names_plugin_method_and_client(start, toy, separate):
     d = start("--separate", separate, "--plugin", toy)

@@ -81,11 +81,11 @@ static int toy_recurse(struct uvd_req *req)
 /* Faults that a sanitizer finds, and nobody else. */
 static int toy_overflow(struct uvd_req *req)
 {
-	char *volatile block = malloc(16);
+	volatile char *block = malloc(16); /* else the compiler leaves the write out: nobody reads what it wrote */
 
 	if (block)
 		block[16] = 1;
-	free(block);
+	free((void *)block);
 	return 0;
 }
 
