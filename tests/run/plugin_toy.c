@@ -81,7 +81,7 @@ static int toy_recurse(struct uvd_req *req)
 /* Faults that a sanitizer finds, and nobody else. */
 static int toy_overflow(struct uvd_req *req)
 {
-	volatile char *block = malloc(16); /* else the compiler leaves the write out: nobody reads what it wrote */
+	volatile char *volatile block = malloc(16); /* else the compiler leaves the write out, or refuses it */
 
 	if (block)
 		block[16] = 1;
