@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_rxe.h>
 #include <stdlib.h>
@@ -121,6 +122,9 @@ void bed_queue_for_srq(struct end *end, struct uvd_srq *srq, struct ibv_srq_attr
 	attr->max_wr = srq->attr.max_wr = srq->queue->shape.entries - 1;
 }
 
+/* As the provider has one for each queue. */
+static pthread_mutex_t bed_queues_lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* ---- posting and polling ----------------------------------------------------------------------------------------- */
 
 /* Returns the next entry, or NULL if the queue is full. bed_queue_push() gives it to the engine. */
@@ -233,6 +237,7 @@ int bed_mapped_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const 
 	int err = 0, refused;
 
 	*bad = wr; /* a doorbell that is refused refuses all */
+	pthread_mutex_lock(&bed_queues_lock);
 	for (; wr; wr = wr->next) {
 		err = bed_queue_put_send(qp->sq, wr);
 		if (err) {
@@ -240,31 +245,42 @@ int bed_mapped_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const 
 			break;
 		}
 	}
+	pthread_mutex_unlock(&bed_queues_lock);
 	refused = qp->pd->context->dev->ops->ring_doorbell(qp, work);
 	if (refused)
 		qp->pd->context->dev->ops->drop_posts(qp); /* as the core */
 	return err ? err : refused;
 }
 
-int bed_mapped_post_recv(struct uvd_queue *rq, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
+static int bed_queue_put_recv(struct uvd_queue *rq, const struct uvd_recv_wr *wr)
 {
-	for (; wr; wr = wr->next) {
-		struct rxe_recv_wqe *wqe;
+	struct rxe_recv_wqe *wqe;
 
-		*bad = wr;
-		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->shape.max_sge)
-			return -EINVAL;
-		wqe = bed_queue_next(rq);
-		if (!wqe)
-			return -ENOMEM;
-		wqe->wr_id = wr->wr_id;
-		bed_put_sges(&wqe->dma, wr->sg_list, wr->num_sge);
-		bed_queue_push(rq);
-	}
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->shape.max_sge)
+		return -EINVAL;
+	wqe = bed_queue_next(rq);
+	if (!wqe)
+		return -ENOMEM;
+	wqe->wr_id = wr->wr_id;
+	bed_put_sges(&wqe->dma, wr->sg_list, wr->num_sge);
+	bed_queue_push(rq);
 	return 0;
 }
 
-int bed_mapped_poll(struct uvd_queue *q, struct ibv_wc *wc)
+int bed_mapped_post_recv(struct uvd_queue *rq, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&bed_queues_lock);
+	for (; wr && !err; wr = wr->next) {
+		*bad = wr;
+		err = bed_queue_put_recv(rq, wr);
+	}
+	pthread_mutex_unlock(&bed_queues_lock);
+	return err;
+}
+
+static int bed_queue_take(struct uvd_queue *q, struct ibv_wc *wc)
 {
 	struct rxe_queue_buf *h = bed_queue_header(q);
 	const struct ib_uverbs_wc *in = bed_queue_entry(q, h->consumer_index);
@@ -288,4 +304,14 @@ int bed_mapped_poll(struct uvd_queue *q, struct ibv_wc *wc)
 	};
 	__atomic_store_n(&h->consumer_index, (h->consumer_index + 1) & (q->shape.entries - 1), __ATOMIC_RELEASE);
 	return 1;
+}
+
+int bed_mapped_poll(struct uvd_queue *q, struct ibv_wc *wc)
+{
+	int num;
+
+	pthread_mutex_lock(&bed_queues_lock);
+	num = bed_queue_take(q, wc);
+	pthread_mutex_unlock(&bed_queues_lock);
+	return num;
 }
