@@ -55,6 +55,8 @@ static void files_begin(enum uvd_resource res, uint64_t most)
 
 static void files_end(void)
 {
+	/* As the engine: threads that close files still use `files`. */
+	ck_assert(uvd_run_files_settle(&files, 60000));
 	uvd_run_files_fini(&files);
 	kill(caller.tid, SIGKILL);
 	waitpid(caller.tid, NULL, 0);
