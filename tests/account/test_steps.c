@@ -37,7 +37,7 @@ static void tear_down(void)
 	uvd_accounts_free(accounts);
 }
 
-#ifdef __x86_64__
+#ifdef TEST_HAS_STEPS
 #include <x86intrin.h>
 
 enum { TRAP_FLAG = 1 << 8 };
@@ -164,7 +164,7 @@ int main(void)
 	TCase *t = tcase_create("steps");
 
 	tcase_add_checked_fixture(t, set_up, tear_down);
-#ifdef __x86_64__
+#ifdef TEST_HAS_STEPS
 	tcase_add_test(t, test_of_two_charges_at_once_one_gets_the_last_place);
 	tcase_add_test(t, test_mapped_ids_make_no_other_users_open_longer);
 	tcase_add_test(t, test_users_without_time_on_record_are_not_compared);

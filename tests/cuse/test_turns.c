@@ -393,7 +393,7 @@ START_TEST(test_mapped_ids_have_the_closes_of_one_user)
 }
 END_TEST
 
-#ifdef __x86_64__
+#ifdef TEST_HAS_STEPS
 enum { MAPPED = 30000 };
 
 static void victims_call(void *victim)
@@ -445,7 +445,7 @@ int main(void)
 	tcase_add_test(t, test_a_call_does_not_wait_when_the_last_of_the_others_has_just_ended);
 	tcase_add_test(t, test_mapped_ids_have_one_queue_and_one_turn);
 	tcase_add_test(t, test_mapped_ids_have_the_closes_of_one_user);
-#ifdef __x86_64__
+#ifdef TEST_HAS_STEPS
 	tcase_add_test(t, test_mapped_ids_make_no_other_users_call_longer);
 #endif
 	tcase_add_test(t, test_threads_lose_no_call_and_carry_out_none_twice);
