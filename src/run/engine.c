@@ -441,23 +441,6 @@ static void host_drop_silent(struct host *h)
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
-/*
- * A process outside of this pid namespace has no number here, so the kernel reports the calls of its process tree with
- * the number 0. Returns true, and says so to the process, if that is so.
- */
-static bool join_refuse_outsider(const struct uvd_run_engine *e, int link)
-{
-	struct uvd_run_msg refused = { .kind = UVD_RUN_REFUSED };
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	if (getsockopt(link, SOL_SOCKET, SO_PEERCRED, &peer, &len) || peer.pid)
-		return false;
-	strcpy(refused.root, e->root);
-	uvd_run_send(link, &refused, NULL, 0);
-	return true;
-}
-
 /* full: there is no room for another tree, unless a silent one makes it. */
 static void join_event(struct host *h, bool full)
 {
@@ -469,7 +452,7 @@ static void join_event(struct host *h, bool full)
 	if (silent)
 		tree_free(h, silent);
 	link = accept4(h->l->join_sock, NULL, NULL, SOCK_CLOEXEC);
-	if (link >= 0 && join_refuse_outsider(&h->e, link))
+	if (link >= 0 && uvd_run_refuse_outsider(link, h->e.root))
 		close(link);
 	else if (link >= 0)
 		tree_new(&h->e, link);

@@ -219,3 +219,16 @@ bool uvd_run_join_end(struct uvd_run_launch *l)
 	flock(l->join_lock, LOCK_UN);
 	return end;
 }
+
+bool uvd_run_refuse_outsider(int link, const char *root)
+{
+	struct uvd_run_msg refused = { .kind = UVD_RUN_REFUSED };
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(link, SOL_SOCKET, SO_PEERCRED, &peer, &len) || peer.pid)
+		return false;
+	strcpy(refused.root, root);
+	uvd_run_send(link, &refused, NULL, 0);
+	return true;
+}

@@ -90,5 +90,11 @@ bool uvd_run_listener_ok(const struct uvd_run_msg *msg, const int *fds);
 bool uvd_run_needs_agent(void);
 /* Call when no tree is left: stops listening for other runs. Returns false if a run is connecting. */
 bool uvd_run_join_end(struct uvd_run_launch *l);
+/*
+ * In the engine, of a new connection. A process outside of the engine's pid namespace has no number there, so the kernel
+ * reports the calls of its process tree with the number 0. If the peer is one, tells it so, and returns true. root: the
+ * engine's folder.
+ */
+bool uvd_run_refuse_outsider(int link, const char *root);
 
 #endif
