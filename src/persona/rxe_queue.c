@@ -47,7 +47,7 @@ static uint32_t rxe_queue_added(const struct uvd_queue *q)
 	return (__atomic_load_n(&rxe_queue_header(q)->producer_index, __ATOMIC_ACQUIRE) - q->index) & rxe_queue_mask(q);
 }
 
-/* Of a send queue: returns how many entries from q->index on doorbells have handed over, with those that were dropped. */
+/* Returns how many entries from q->index on doorbells have handed over to the engine: of a send queue, with those that it dropped. */
 static uint32_t rxe_queue_handed_over(const struct uvd_queue *q)
 {
 	return (q->accepted - q->index) & rxe_queue_mask(q);

@@ -70,7 +70,7 @@ static void wait_for(atomic_uint *what, unsigned int least)
 	ck_assert_uint_ge(*what, least);
 }
 
-/* What has to stay so for a while: a look that does more than it should would change it. */
+/* Waits for the number, and then for several looks, each of which would raise it if it did more than it should. */
 static void expect_exactly(atomic_uint *what, unsigned int num)
 {
 	wait_for(what, num);

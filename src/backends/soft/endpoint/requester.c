@@ -62,7 +62,7 @@ void soft_sq_clear(struct soft_qp *qp)
 	if (!qp->qp.sq)
 		return;
 	soft_queue_skip(qp->qp.sq);
-	/* What the client has added without a doorbell is not for the QP's next connection either. */
+	/* The QP's next connection carries out nothing that the client added before it without a doorbell. */
 	qp->qp.sq->ops->drop(qp->qp.sq);
 }
 
