@@ -19,10 +19,14 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 import pytest
+
+sys.path.append(pathlib.Path(__file__).resolve().parents[1].as_posix())
+import perftest  # noqa: E402 pylint: disable=wrong-import-position
 
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
 README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
@@ -202,10 +206,22 @@ class Device:
 
     def pair(self, program, *options, seconds=STUCK, locks=False):
         """Runs server and client of a program that finds its peer by TCP. Returns both outputs."""
-        port = free_port()
         gid = [] if self.way != "rxe" else ["-x" if program.startswith("ib_") else "-g", 0]
-        argv = [program, "-p", port, *gid, *options]
-        return self.server_and_client(argv, [*argv, "localhost"], port, seconds, locks)
+
+        def attempt():
+            port = free_port()
+            argv = [program, "-p", port, *gid, *options]
+            try:
+                return self.server_and_client(argv, [*argv, "localhost"], port, seconds, locks)
+            except AssertionError as e:
+                if perftest.was_disturbed(str(e)):
+                    self.end_programs()
+                return e
+
+        texts = perftest.undisturbed(attempt, str)
+        if isinstance(texts, AssertionError):
+            raise texts
+        return texts
 
     def server_and_client(self, argv, client_argv, port, seconds=STUCK, locks=False):
         """Starts the client when the server listens on the TCP port. Returns both outputs."""

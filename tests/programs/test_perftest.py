@@ -11,6 +11,7 @@ import re
 
 import pytest
 
+from perftest import was_disturbed
 from conftest import CAN_LOCK, CUSE, LIMIT, LONG, SANITIZED, WAYS
 
 CONNECTIONS = {"send": ["RC", "UC", "UD"], "write": ["RC", "UC"], "read": ["RC"], "atomic": ["RC"]}
@@ -36,30 +37,11 @@ def perftest_cases(cases):
 pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="needs RLIMIT_MEMLOCK unlimited, or root")
 
 
-def gave_up(error):
-    """
-    Did perftest give up because other programs disturbed its measurement of the CPU's clock? It says "Correlation coefficient
-    r^2 ... < 0.9, Can't produce a report". That is no fault of the device.
-    """
-    return "Correlation coefficient" in str(error)
-
-
-def pair(device, *argv, attempts=4):
-    """Repeats a run in which perftest gave up."""
-    for left in reversed(range(attempts)):
-        try:
-            return device.pair(*argv, seconds=LIMIT, locks=True)
-        except AssertionError as e:
-            if not left or not gave_up(e):
-                raise
-            device.end_programs()
-
-
 def perftest(device, verb, what, connection, *args):
     args = ["-c", connection, *args]
     if not LONG:
         args += ["-n", 20]
-    texts = pair(device, f"ib_{verb}_{what}", *args)
+    texts = device.pair(f"ib_{verb}_{what}", *args, seconds=LIMIT, locks=True)
     sizes = [int(s) for s in re.findall(r"^ (\d+) +\d+ ", texts[1], re.M)]
     assert sizes, texts
     return sizes
@@ -70,9 +52,8 @@ def perftest_of_all_sizes(device, verb, what, connection, *args):
     try:
         return perftest(device, verb, what, connection, "-a", *args)
     except AssertionError as e:
-        if not gave_up(e):
+        if not was_disturbed(str(e)):
             raise
-        device.end_programs()
     return [size for exponent in range(1, 13 if connection == "UD" else 24)
             for size in perftest(device, verb, what, connection, "-s", 1 << exponent, *args)]
 

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from conftest import STUCK, UVERBSCTL, perftest_was_disturbed
+import perftest
+from conftest import STUCK, UVERBSCTL
 
 # As text, because the user nobody may have no access to the folder.
 PAIR = (pathlib.Path(__file__).parents[2] / "contrib/pair.sh").read_text(encoding="ascii")
@@ -28,11 +29,12 @@ def filtered(*filters):
 def pair(run, persona, filters, program, *args):
     """Runs server and client. Returns what both wrote, and the log; the client's status is in the first line."""
     gid = () if persona == "hfi1" else ("-x" if program.startswith("ib_") else "-g", "0")
-    for _ in range(20):
-        r = run("sh", "-c", PAIR, "pair.sh", program, *args, *gid, options=["--persona", persona, *filtered(*filters)],
-                env={**run.env, "PORT": str(free_port())}, timeout=STUCK)
-        if not perftest_was_disturbed(r.stdout) or "Failed status" in r.stdout:
-            break
+
+    def attempt():
+        return run("sh", "-c", PAIR, "pair.sh", program, *args, *gid, options=["--persona", persona, *filtered(*filters)],
+                   env={**run.env, "PORT": str(free_port())}, timeout=STUCK)
+
+    r = perftest.undisturbed(attempt, lambda r: "" if "Failed status" in r.stdout else r.stdout)
     return r.stdout, r.stderr
 
 

@@ -14,6 +14,7 @@ from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapReader
 
+import perftest
 from conftest import STUCK, UVERBSCTL, pair
 
 RXE, HFI1 = ("--persona", "rxe"), ("--persona", "hfi1")
@@ -37,8 +38,9 @@ Packet = collections.namedtuple("Packet", "opcode qp psn asks length msn size")
 
 def capture(run, program, options=RXE):
     path = pathlib.Path(run.folder) / "pcap"
-    r = subprocess.run(run.argv(["sh", "-c", pair(f"{program} -p $port")], [*options, "--pcap", str(path)], ()), capture_output=True,
-                       text=True, env=run.env, timeout=STUCK)
+    argv = run.argv(["sh", "-c", pair(f"{program} -p $port")], [*options, "--pcap", str(path)], ())
+    r = perftest.undisturbed(lambda: subprocess.run(argv, capture_output=True, text=True, env=run.env, timeout=STUCK),
+                             lambda r: r.stdout + r.stderr if r.returncode else "")
     assert r.returncode == 0 and "--pcap" not in r.stderr, r
     return path
 

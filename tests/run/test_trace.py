@@ -11,7 +11,8 @@ import subprocess
 
 import pytest
 
-from conftest import STUCK, UVERBSCTL, pair, perftest_was_disturbed, until
+import perftest
+from conftest import STUCK, UVERBSCTL, pair, until
 
 HFI1, RXE = ("--persona", "hfi1"), ("--persona", "rxe")
 
@@ -23,11 +24,9 @@ def trace_file(run):
 def record(run, script, options):
     """Runs a shell script under --trace. Returns the path of the trace."""
     path = trace_file(run)
-    for _ in range(20):
-        r = subprocess.run(run.argv(["sh", "-c", script], [*options, "--trace", str(path)], ()), capture_output=True, text=True,
-                           env=run.env, timeout=STUCK)
-        if not r.returncode or not perftest_was_disturbed(r.stdout):
-            break
+    argv = run.argv(["sh", "-c", script], [*options, "--trace", str(path)], ())
+    r = perftest.undisturbed(lambda: subprocess.run(argv, capture_output=True, text=True, env=run.env, timeout=STUCK),
+                             lambda r: r.stdout + r.stderr if r.returncode else "")
     assert r.returncode == 0, (r.stdout, r.stderr)
     return path
 

@@ -6,8 +6,10 @@ class that starts the daemon is that of tests/cuse.
 import importlib.util
 import os
 import pathlib
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(HERE.parent.as_posix())  # for perftest.py
 spec = importlib.util.spec_from_file_location("cuse_conftest", HERE.parent / "cuse" / "conftest.py")
 cuse = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(cuse)
