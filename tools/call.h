@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "call/call.h"
 #include "tree_view.h"
 #include "util/util.h"
 
@@ -129,85 +130,17 @@ bool uvd_call_method(struct uvd_script *s, const struct uvd_tree_entry *method, 
 bool uvd_call_command(struct uvd_script *s, const struct uvd_tree_entry *command, unsigned int num, char **args,
 		      bool must_create, struct uvd_outcome *out);
 
-/* ---- call_fields.c, and the tables in call_structs.c, which call_structs.py generates ------------------------------ */
+/* ---- call_fields.c ----------------------------------------------------------------------------------------------- */
 
-/* The words of an enumeration, or of a set of flags, without what all its names begin with. */
-struct uvd_word {
-	const char *name; /* NULL: end of the list */
-	uint64_t value;
-};
-
-struct uvd_words {
-	const char *name; /* "ibv_qp_state", the name of the enumeration in the header */
-	const char *prefix; /* "IBV_QPS_", what the names of all enumerators begin with */
-	bool flags; /* words can be joined by '|' */
-	const struct uvd_word *words;
-};
-
-/* A field of a struct, or of a struct in it: "dest.dlid". */
-struct uvd_field {
-	const char *name; /* NULL: end of the list */
-	uint16_t at, size; /* bytes */
-	uint16_t count; /* of an array: its elements, of `size` bytes each; 0: a number */
-	bool big; /* big-endian */
-	bool none; /* -1, "none", if it is not given */
-	bool created; /* of a response: the handle or descriptor that the command created */
-	const struct uvd_words *words; /* or NULL */
-};
-
-struct uvd_struct {
-	const char *name;
-	uint16_t size;
-	const char *tail; /* the name of its flexible array, or NULL */
-	const struct uvd_struct *tail_of; /* the array's elements; NULL: numbers of 4 bytes, or specs of a flow */
-	const struct uvd_field *fields;
-};
-
-struct uvd_command_fields {
-	const char *command; /* IB_USER_VERBS_CMD_... */
-	const struct uvd_struct *request, *response;
-};
-
-struct uvd_attr_fields {
-	const char *attr; /* UVERBS_ATTR_... */
-	const struct uvd_struct *of; /* or NULL */
-	const struct uvd_words *words; /* or NULL */
-};
-
-struct uvd_flow_kind {
-	const char *name; /* "ETH" */
-	uint32_t type;
-	const struct uvd_struct *of;
-};
-
-/* The tables. An entry without a name ends each. */
-extern const struct uvd_command_fields uvd_commands_fields[];
-extern const struct uvd_attr_fields uvd_attrs_fields[];
-extern const struct uvd_flow_kind uvd_flow_kinds[];
-
-/* Returns the structs of a command, or structs without fields if they are not known: bytes only. */
-const struct uvd_command_fields *uvd_command_fields(const char *command);
-/* Returns what is known of an attribute's value: perhaps nothing, but never NULL. */
-const struct uvd_attr_fields *uvd_attr_fields(const char *attr);
-
-/* Room for all flags of a set. */
-enum { UVD_WORDS = 1024 };
-
-/* Makes the number of a word, or of flags joined by '|'. Returns false if there is no such word. */
-bool uvd_words_parse(const struct uvd_words *words, const char *text, uint64_t *value);
-/* The reverse. Flags without a word follow as a number: "SM|0x100". Returns false if no part of the number has a word. */
-bool uvd_words_format(const struct uvd_words *words, uint64_t value, char *text, size_t size);
 /* Adds an output of `len` bytes to the results: in words if it has some, else as uvd_result_set(). words: or NULL. */
 void uvd_words_result(json_t *results, const char *name, const struct uvd_words *words, const void *data, size_t len);
-/* Finds a field by its name, or by the end of it after a '.' if only one field ends so. */
-const struct uvd_field *uvd_struct_find(const struct uvd_struct *of, const char *word);
 /* Sets a field of the struct at `data` from text. Returns false after a message. */
 bool uvd_field_set(const struct uvd_script *s, const struct uvd_field *f, const char *text, uint8_t *data);
-/* Sets a field, which is not big-endian, to a number. */
-void uvd_field_put(const struct uvd_field *f, uint64_t value, uint8_t *data);
 /* Sets the fields that "FIELD=VALUE,FIELD=VALUE" names. Returns false after a message, which names the struct `what`. */
 bool uvd_struct_parse(const struct uvd_script *s, const char *what, const struct uvd_struct *of, const char *text,
 		      uint8_t *data);
+/* Adds a field of the struct at `data` to the results: in words if it has some, a number, or hexadecimal. */
+void uvd_field_result(json_t *results, const char *name, const struct uvd_field *f, const uint8_t *data);
 /* Adds the fields in the first `len` bytes of the struct to the results, as "PREFIX.FIELD", or "FIELD" if it is "". */
 void uvd_struct_results(json_t *results, const char *prefix, const struct uvd_struct *of, const uint8_t *data,
 			size_t len);

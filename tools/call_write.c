@@ -96,7 +96,7 @@ static size_t field_end(const struct uvd_field *field)
 static bool fill_field(struct command_call *c, const struct uvd_field *field, const char *text)
 {
 	if (text ? uvd_names_equal(text, "none") : !c->in)
-		text = field->none ? "-1" : NULL;
+		text = field->optional ? "-1" : NULL;
 	if (!text)
 		return true;
 	if (field_end(field) > c->request_len) {
@@ -169,7 +169,7 @@ static size_t write_round_up(size_t len, size_t to)
 static bool command_creates(const struct uvd_command_fields *fields)
 {
 	for (const struct uvd_field *field = fields->response->fields; field->name; field++)
-		if (field->created)
+		if (field->makes)
 			return true;
 	return false;
 }
@@ -286,7 +286,7 @@ static void take_response(const struct command_call *c, struct uvd_outcome *out)
 	uvd_struct_results(out->results, "", c->fields->response, c->response, c->core_out);
 	take_elements(c, out->results);
 	for (; field->name; field++) {
-		if (!field->created || field->at + (size_t)field->size > c->core_out)
+		if (!field->makes || field->at + (size_t)field->size > c->core_out)
 			continue;
 		memcpy(&created, c->response + field->at, sizeof(created));
 		out->handle = created;

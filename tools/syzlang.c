@@ -49,7 +49,7 @@ static bool syz_command_makes(const struct uvd_syz *syz, const struct uverbsd_tr
 
 	for (const struct uvd_field *f = of->fields; f->name; f++) {
 		made = uvd_syz_object_of_field(syz, strcmp(f->name, "fd") ? f->name : "comp_channel");
-		if (f->created && made && !strcmp(made->name, object))
+		if (f->makes && made && !strcmp(made->name, object))
 			return true;
 	}
 	return false;

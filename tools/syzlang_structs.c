@@ -102,7 +102,7 @@ static const struct uverbsd_tree_row *syz_object_of_field(const struct uvd_syz *
 		return NULL;
 	if (!strcmp(f->name, "async_fd"))
 		return uvd_syz_object_of_field(syz, "async_event");
-	if (f->created && !strcmp(f->name, "fd") && !strcmp(of->name, "create_comp_channel_resp"))
+	if (f->makes && !strcmp(f->name, "fd") && !strcmp(of->name, "create_comp_channel_resp"))
 		return uvd_syz_object_of_field(syz, "comp_channel");
 	return uvd_syz_object_of_field(syz, f->name);
 }
@@ -119,7 +119,7 @@ static void syz_print_type(struct uvd_syz *syz, const char *type, const struct s
 	else if (object) {
 		uvd_syz_resource(syz, object->name, name);
 		printf("%s", name);
-	} else if (f->none) {
+	} else if (f->optional) {
 		printf("fd");
 	} else if (f->size == 4 && (syz_ends_with(f->name, "lkey") || syz_ends_with(f->name, "rkey")))
 		printf("uverbs_%s", f->name + strlen(f->name) - 4);

@@ -110,7 +110,11 @@ struct uvd_trace_decoded {
 	char object[UVD_SHORT_NAME], verb[UVD_SHORT_NAME];
 	json_t *in, *out; /* values by name */
 	json_t *handles; /* of values that are handles: the name of the object, by the value's name */
+	json_t *words; /* what the text shows for other values: GIDs, and numbers of QPs */
+	json_t *numbers; /* of values that are numbers of QPs, SRQs or WQs: "qpn", "srqn" or "wqn", by the value's name */
+	json_t *qp_type; /* the value that is the type of the QP that the call creates, or NULL */
 	uint32_t created; /* the handle of the object that the call created */
+	uint16_t created_object; /* its type, UVERBS_OBJECT_... */
 	char created_name[UVD_SHORT_NAME]; /* of the value that is that handle */
 	bool creates, destroys;
 	uint32_t destroyed;
@@ -142,19 +146,21 @@ size_t uvd_trace_work_request(struct uvd_trace_decoded *d, const char *name, con
 /* Decodes a call by write(). */
 void uvd_trace_write(struct uvd_trace_decoded *d);
 
+/*
+ * Adds the fields of a struct of which `data` has the first `len` bytes, but those that the kernel does not read; names the
+ * objects in them, and notes which the call creates and destroys. to: d->in or d->out.
+ */
+void uvd_trace_struct(struct uvd_trace_decoded *d, json_t *to, const char *prefix, const struct uvd_struct *of,
+		      const uint8_t *data, size_t len);
 /* Adds `len` bytes as a value: a struct, a word, a number or hexadecimal. */
-void uvd_trace_value(json_t *to, const char *name, const struct uvd_attr_fields *fields, const uint8_t *data,
-		     size_t len);
+void uvd_trace_value(struct uvd_trace_decoded *d, json_t *to, const char *name, const struct uvd_attr_fields *fields,
+		     const uint8_t *data, size_t len);
 /* Says that the value `name` is a handle of this object. 0xffff: of whichever it is. */
 void uvd_trace_handle(struct uvd_trace_decoded *d, const char *name, uint16_t object, uint32_t handle);
 /* The same of a descriptor. */
 void uvd_trace_fd(struct uvd_trace_decoded *d, const char *name, uint16_t object, int32_t fd);
 /* The call has created the object that this descriptor stands for: remembers it, and says so. */
 void uvd_trace_fd_created(struct uvd_trace_decoded *d, const char *name, uint16_t object, int32_t fd);
-/* Finds values of write() commands that are handles or descriptors, by their names. values: d->in or d->out. */
-void uvd_trace_find_handles(struct uvd_trace_decoded *d, const json_t *values);
-/* Is a value of this name the number by which peers and completions know a QP or SRQ? */
-bool uvd_trace_is_qp_number(const char *name);
 /* Remembers what the call created or destroyed. */
 void uvd_trace_remember(struct uvd_trace_decoded *d);
 /* Returns what was noted of the handle's object at its creation ("RC"), or NULL. */

@@ -9,7 +9,7 @@
 #include "trace.h"
 
 /* MAX_ATTRS: of a call, whose length is limited to 4096 bytes. VALUE: bytes of a value that are looked at. */
-enum { MAX_ATTRS = 256, VALUE = 65536, ANY_OBJECT = 0xffff };
+enum { MAX_ATTRS = 256, VALUE = 65536 };
 
 /* One attribute of the call. */
 struct trace_attr {
@@ -61,27 +61,6 @@ static const char *elem_name(const struct trace_attr *a)
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-void uvd_trace_value(json_t *to, const char *name, const struct uvd_attr_fields *fields, const uint8_t *data,
-		     size_t len)
-{
-	const struct uvd_struct *of = fields->of;
-	char element[2 * UVD_SHORT_NAME];
-
-	if (of && of->size && len > of->size && !(len % of->size)) {
-		for (size_t i = 0; i < len / of->size; i++) {
-			snprintf(element, sizeof(element), "%s.%zu", name, i);
-			uvd_struct_results(to, element, of, data + i * of->size, of->size);
-		}
-		return;
-	}
-	if (of) {
-		uvd_struct_results(to, name, of, data, len);
-		return;
-	}
-	if (len)
-		uvd_words_result(to, name, fields->words, data, len);
-}
-
 /* Finds an input: in the attribute itself, or where the call has read it. */
 static void attr_fetch(struct trace_attr *a)
 {
@@ -99,7 +78,7 @@ static void attr_input(struct trace_attr *a)
 {
 	attr_fetch(a);
 	if (a->len)
-		uvd_trace_value(a->d->in, a->name, uvd_attr_fields(a->row->name), a->value, a->len);
+		uvd_trace_value(a->d, a->d->in, a->name, uvd_attr_fields(a->row->name), a->value, a->len);
 	else if (a->ua.len)
 		json_object_set_new(a->d->in, a->name, json_string("?"));
 }
@@ -109,7 +88,7 @@ static void attr_number(struct trace_attr *a)
 	const size_t len = a->row->type == UVERBSD_TREE_FLAGS && a->ua.len == 4 ? 4 : 8;
 
 	memcpy(a->value, &a->ua.data, len);
-	uvd_trace_value(a->d->in, a->name, uvd_attr_fields(a->row->name), a->value, len);
+	uvd_trace_value(a->d, a->d->in, a->name, uvd_attr_fields(a->row->name), a->value, len);
 }
 
 static void attr_output(struct trace_attr *a)
@@ -120,7 +99,7 @@ static void attr_output(struct trace_attr *a)
 	if (!fields->of && a->row->len == UVERBSD_TREE_LEN_ANY)
 		len = uvd_used_len(a->value, len & ~(size_t)3, 0);
 	if (len)
-		uvd_trace_value(a->d->out, a->name, fields, a->value, len);
+		uvd_trace_value(a->d, a->d->out, a->name, fields, a->value, len);
 }
 
 /* A new object's handle is written to the attribute. */
@@ -139,6 +118,7 @@ static void attr_new(struct trace_attr *a)
 		return;
 	}
 	a->d->created = data;
+	a->d->created_object = a->row->target;
 	a->d->creates = true;
 	strcpy(a->d->created_name, a->name);
 }
@@ -352,6 +332,8 @@ bool uvd_trace_decode(struct uvd_trace_reader *r, const struct uvd_trace_call *c
 	d->in = json_object();
 	d->out = json_object();
 	d->handles = json_object();
+	d->words = json_object();
+	d->numbers = json_object();
 	if (!uvd_image_ok(&d->image) || !uvd_image_index(&d->image))
 		return false;
 	d->open = uvd_trace_find(r, call->file);
@@ -366,7 +348,7 @@ bool uvd_trace_decode(struct uvd_trace_reader *r, const struct uvd_trace_call *c
 	uvd_trace_remember(d);
 	/* After it is remembered, the new handle has its details. */
 	if (d->creates)
-		uvd_trace_handle(d, d->created_name, d->row->object, d->created);
+		uvd_trace_handle(d, d->created_name, d->created_object, d->created);
 	return true;
 }
 
@@ -376,4 +358,6 @@ void uvd_trace_decoded_free(struct uvd_trace_decoded *d)
 	json_decref(d->in);
 	json_decref(d->out);
 	json_decref(d->handles);
+	json_decref(d->words);
+	json_decref(d->numbers);
 }

@@ -63,6 +63,8 @@ void uvd_trace_decode_entry(struct uvd_trace_reader *r, const struct uvd_trace_e
 	d->in = json_object();
 	d->out = json_object();
 	d->handles = json_object();
+	d->words = json_object();
+	d->numbers = json_object();
 	d->open = uvd_trace_find(r, e->file);
 	d->script = d->open && d->open->names ? &d->open->names->script : NULL;
 	d->stand_in = (struct uvd_trace_call){ .file = e->file, .begin = e->time };
@@ -73,5 +75,5 @@ void uvd_trace_decode_entry(struct uvd_trace_reader *r, const struct uvd_trace_e
 	if (of && e->kind != UVD_QUEUE_CQ)
 		entry_add_request(d, e, of);
 	else if (of)
-		uvd_struct_results(d->out, "wc", of, (const uint8_t *)(e + 1), e->bytes);
+		uvd_trace_struct(d, d->out, "wc", of, (const uint8_t *)(e + 1), e->bytes);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The objects of an open file by handle or descriptor: their types by the parse tree, and details from their creation. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "trace.h"
-
-enum { ANY_OBJECT = 0xffff };
 
 static json_t *handle_known(const struct uvd_trace_decoded *d, uint32_t handle)
 {
@@ -27,7 +26,7 @@ void uvd_trace_handle(struct uvd_trace_decoded *d, const char *name, uint16_t ob
 	char text[2 * UVD_SHORT_NAME + 32], word[UVD_SHORT_NAME];
 	const json_int_t is = json_integer_value(json_object_get(known, "object"));
 
-	if (known && object == ANY_OBJECT)
+	if (known && object == UVD_NO_OBJECT)
 		object = is;
 	/* A command need not use the field: without an SRQ, srq_handle is 0, and that is another object's. */
 	if (known && object != is)
@@ -89,126 +88,139 @@ void uvd_trace_fd_created(struct uvd_trace_decoded *d, const char *name, uint16_
 	uvd_trace_fd(d, name, object, fd);
 }
 
-/* Returns the object of a descriptor by its field: "comp_channel", "async_fd"; "fd" of a command that creates one. */
-static uint16_t object_of_fd(const struct uvd_trace_decoded *d, const char *field)
+/* ---- fields ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Notes a value that is the number by which peers and completions know an object. It is shown as in "QP#3(qpn 71234)",
+ * while other large numbers are shown in hexadecimal.
+ */
+static void number_add(struct uvd_trace_decoded *d, const json_t *to, const char *name, enum uvd_role role)
 {
-	const struct uvd_script *s = d->script;
-	char name[UVD_SHORT_NAME];
+	const char *kind = role == UVD_ROLE_QPN	   ? "qpn"
+			   : role == UVD_ROLE_SRQN ? "srqn"
+			   : role == UVD_ROLE_WQN  ? "wqn"
+						   : NULL;
+	const json_t *value = json_object_get(to, name);
+	char text[24];
 
-	if (!strcmp(field, "async_fd"))
-		field = "async_event";
-	for (size_t i = 0; i < s->view.num; i++) {
-		const struct uverbsd_tree_row *row = &s->view.entries[i].row;
-
-		if (row->kind != UVERBSD_TREE_OBJECT || row->type != UVERBSD_TREE_CLASS_FD)
-			continue;
-		uvd_short_object(row->name, name);
-		if (uvd_names_equal(field, name) || (!strcmp(field, "fd") && row->id == d->row->object))
-			return row->id;
-	}
-	return ANY_OBJECT;
-}
-
-static void find_fd(struct uvd_trace_decoded *d, const char *name, int32_t fd, bool is_output)
-{
-	const uint16_t object = object_of_fd(d, name);
-
-	if (object == ANY_OBJECT)
+	if (!kind || !json_is_integer(value))
 		return;
-	if (is_output)
-		uvd_trace_fd_created(d, name, object, fd);
-	else
-		uvd_trace_fd(d, name, object, fd);
+	json_object_set_new(d->numbers, name, json_string(kind));
+	snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(value));
+	json_object_set_new(d->words, name, json_string(text));
 }
 
-/* ---- fields of commands ------------------------------------------------------------------------------------------ */
-
-/* Does the name of an object, "QP", end the word "send_qp"? */
-static bool is_end_of(const char *word, size_t len, const char *object)
+/* A GID is shown as `uverbsctl call` takes it. One of zeros is left out as other zeros are. */
+static void gid_add(struct uvd_trace_decoded *d, const char *name, const uint8_t *data)
 {
-	const size_t n = strlen(object);
-	char end[UVD_SHORT_NAME];
+	char text[INET6_ADDRSTRLEN];
 
-	if (n > len || n >= sizeof(end) || (n < len && word[len - n - 1] != '_'))
-		return false;
-	snprintf(end, sizeof(end), "%.*s", (int)n, word + len - n);
-	return uvd_names_equal(end, object);
+	if (memcmp(data, &in6addr_any, sizeof(in6addr_any)))
+		json_object_set_new(d->words, name, json_string(inet_ntop(AF_INET6, data, text, sizeof(text))));
 }
 
-/* Returns the object that a field's name says: "pd_handle", "wr.0.ud.ah". ANY_OBJECT: it says none. */
-static uint16_t object_of_field(const struct uvd_script *s, const char *field)
+/* Work requests of QPs are read by the type of the QP. */
+static void type_add(struct uvd_trace_decoded *d, const json_t *to, const char *name, const struct uvd_words *words)
 {
-	static const char handle[] = "_handle";
-	const char *dot = strrchr(field, '.'), *word = dot ? dot + 1 : field;
-	const size_t len = strlen(word), n = sizeof(handle) - 1;
-	const bool ends = len > n && !strcmp(word + len - n, handle);
-	char name[UVD_SHORT_NAME];
+	if (to == d->in && words && !strcmp(words->name, "ib_uverbs_qp_type"))
+		d->qp_type = json_object_get(to, name);
+}
 
-	for (size_t i = 0; i < s->view.num && (ends || dot); i++) {
-		const struct uverbsd_tree_row *row = &s->view.entries[i].row;
+/* The call creates, destroys or uses the object with this handle. */
+static void field_handle(struct uvd_trace_decoded *d, const char *name, const struct uvd_field *f, uint32_t handle)
+{
+	const json_int_t is = json_integer_value(json_object_get(handle_known(d, handle), "object"));
 
-		if (row->kind != UVERBSD_TREE_OBJECT || row->type != UVERBSD_TREE_CLASS_IDR)
+	if (f->makes) {
+		d->created = handle;
+		d->created_object = f->object;
+		d->creates = d->call->result >= 0;
+		snprintf(d->created_name, sizeof(d->created_name), "%s", f->name);
+		return;
+	}
+	if (f->ends) {
+		d->destroyed = handle;
+		d->destroys = true;
+	}
+	uvd_trace_handle(d, name, handle_known(d, handle) && uvd_field_is_of(f, is) ? is : f->object, handle);
+}
+
+static void trace_field(struct uvd_trace_decoded *d, json_t *to, const char *name, const struct uvd_field *f,
+			const uint8_t *data)
+{
+	uvd_field_result(to, name, f, data);
+	if (f->role == UVD_ROLE_GID && uvd_field_bytes(f) == sizeof(struct in6_addr))
+		gid_add(d, name, data + f->at);
+	if (f->count)
+		return;
+	number_add(d, to, name, f->role);
+	type_add(d, to, name, f->words);
+	if (f->role == UVD_ROLE_HANDLE)
+		field_handle(d, name, f, uvd_field_get(f, data));
+	else if (f->role == UVD_ROLE_FD && to == d->out)
+		uvd_trace_fd_created(d, name, f->object, uvd_field_get(f, data));
+	else if (f->role == UVD_ROLE_FD)
+		uvd_trace_fd(d, name, f->object, uvd_field_get(f, data));
+}
+
+void uvd_trace_struct(struct uvd_trace_decoded *d, json_t *to, const char *prefix, const struct uvd_struct *of,
+		      const uint8_t *data, size_t len)
+{
+	char name[3 * UVD_SHORT_NAME];
+
+	for (const struct uvd_field *f = of->fields; f->name; f++) {
+		if (!uvd_field_is_read(of, f, data, len))
 			continue;
-		uvd_short_object(row->name, name);
-		if (ends ? is_end_of(word, len - n, name) : uvd_names_equal(word, name))
-			return row->id;
+		snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", f->name);
+		trace_field(d, to, name, f, data);
 	}
-	return ANY_OBJECT;
 }
 
-void uvd_trace_find_handles(struct uvd_trace_decoded *d, const json_t *values)
+void uvd_trace_value(struct uvd_trace_decoded *d, json_t *to, const char *name, const struct uvd_attr_fields *fields,
+		     const uint8_t *data, size_t len)
 {
-	const char *name;
-	json_t *value;
-	uint16_t object;
+	const struct uvd_struct *of = fields->of;
+	char element[2 * UVD_SHORT_NAME];
 
-	json_object_foreach((json_t *)values, name, value)
-	{
-		object = json_is_integer(value) ? object_of_field(d->script, name) : ANY_OBJECT;
-		if (object != ANY_OBJECT)
-			uvd_trace_handle(d, name, object, json_integer_value(value));
-		else if (json_is_integer(value) && !strchr(name, '.'))
-			find_fd(d, name, json_integer_value(value), values == d->out);
+	if (of && of->size && len > of->size && !(len % of->size)) {
+		for (size_t i = 0; i < len / of->size; i++) {
+			snprintf(element, sizeof(element), "%s.%zu", name, i);
+			uvd_trace_struct(d, to, element, of, data + i * of->size, of->size);
+		}
+		return;
 	}
+	if (of) {
+		uvd_trace_struct(d, to, name, of, data, len);
+		return;
+	}
+	if (!len)
+		return;
+	uvd_words_result(to, name, fields->words, data, len);
+	number_add(d, to, name, fields->role);
+	type_add(d, to, name, fields->words);
 }
 
 /* ---- what is remembered ------------------------------------------------------------------------------------------ */
 
-static bool ends_with(const char *name, const char *end)
-{
-	const size_t len = strlen(name), n = strlen(end);
-
-	return len >= n && !strcmp(name + len - n, end);
-}
-
-bool uvd_trace_is_qp_number(const char *name)
-{
-	static const char *const ends[] = { "qpn", "qp_num", "srqn", "srq_num", "src_qp" };
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
-		if (ends_with(name, ends[i]))
-			return true;
-	return false;
-}
-
-/* Notes what people look for: the number that peers and completions know the object by, and its type. */
+/* Notes what people look for: the number that peers and completions know the object by, and the type of a QP. */
 static void remember_details(const struct uvd_trace_decoded *d, json_t *known)
 {
 	const char *name;
 	json_t *value;
 	char note[64];
 
-	json_object_foreach(d->out, name, value)
+	json_object_foreach(d->numbers, name, value)
 	{
-		const bool srqn = ends_with(name, "srqn") || ends_with(name, "srq_num");
+		const json_t *number = json_object_get(d->out, name);
 
-		if (!uvd_trace_is_qp_number(name) || !json_is_integer(value))
+		if (!json_is_integer(number))
 			continue;
-		snprintf(note, sizeof(note), "%s %lld", srqn ? "srqn" : "qpn", (long long)json_integer_value(value));
+		snprintf(note, sizeof(note), "%s %lld", json_string_value(value),
+			 (long long)json_integer_value(number));
 		json_object_set_new(known, "note", json_string(note));
 	}
-	json_object_foreach(d->in, name, value) if (ends_with(name, "type") && json_is_string(value))
-		json_object_set(known, "type", value);
+	if (d->qp_type)
+		json_object_set(known, "type", d->qp_type);
 }
 
 void uvd_trace_remember(struct uvd_trace_decoded *d)
@@ -223,7 +235,7 @@ void uvd_trace_remember(struct uvd_trace_decoded *d)
 	if (!d->creates)
 		return;
 	snprintf(key, sizeof(key), "%u", d->created);
-	known = json_pack("{s:i}", "object", (int)d->row->object);
+	known = json_pack("{s:i}", "object", (int)d->created_object);
 	remember_details(d, known);
 	json_object_set_new(d->open->handles, key, known);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Prints a call: one line of text as strace does, or one line of JSON. */
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,8 +29,8 @@ static json_t *nest_within(json_t *in, const char *name, size_t len)
 	return json_is_object(o) ? o : NULL;
 }
 
-/* Makes {"a": {"b": 1}} of {"a.b": 1}. Takes the words for handles in the place of numbers if `handles` is not NULL. */
-static json_t *nest(const json_t *flat, const json_t *handles)
+/* Makes {"a": {"b": 1}} of {"a.b": 1}. Takes the words that d has for values in their place if d is not NULL. */
+static json_t *nest(const json_t *flat, const struct uvd_trace_decoded *d)
 {
 	json_t *nested = json_object(), *value, *word, *in;
 	const char *name, *part;
@@ -39,7 +38,9 @@ static json_t *nest(const json_t *flat, const json_t *handles)
 
 	json_object_foreach((json_t *)flat, name, value)
 	{
-		word = json_object_get(handles, name);
+		word = d ? json_object_get(d->handles, name) : NULL;
+		if (d && !word)
+			word = json_object_get(d->words, name);
 		in = nested;
 		for (part = name; in && part[len = strcspn(part, ".")]; part += len + 1)
 			in = nest_within(in, part, len);
@@ -83,35 +84,17 @@ static void print_hex(FILE *to, const char *text)
 		fputs(text, to);
 }
 
-/* Prints 16 bytes that are called a GID as `uverbsctl call` takes them. Returns false if they are not. */
-static bool print_gid(FILE *to, const char *name, const char *text)
-{
-	const size_t len = strlen(name);
-	struct in6_addr addr;
-	char gid[INET6_ADDRSTRLEN];
-
-	if (len < 3 || strcmp(name + len - 3, "gid") || !text || strlen(text) != 2 * sizeof(addr))
-		return false;
-	for (size_t i = 0; i < sizeof(addr); i++)
-		if (sscanf(text + 2 * i, "%2hhx", &addr.s6_addr[i]) != 1)
-			return false;
-	fputs(inet_ntop(AF_INET6, &addr, gid, sizeof(gid)), to);
-	return true;
-}
-
-static void print_value(FILE *to, const char *name, const json_t *value, int depth)
+static void print_value(FILE *to, const json_t *value, int depth)
 {
 	const long long number = json_integer_value(value);
 
-	if (print_gid(to, name, json_string_value(value)))
-		return;
 	if (json_is_object(value) && depth < DEPTH) {
 		fputc(is_list(value) ? '[' : '{', to);
 		print_values(to, value, depth);
 		fputc(is_list(value) ? ']' : '}', to);
 	} else if (json_is_string(value)) {
 		print_hex(to, json_string_value(value));
-	} else if (number >= BIG && !uvd_trace_is_qp_number(name)) { /* as in "QP#3(qpn 71234)" */
+	} else if (number >= BIG) {
 		fprintf(to, "0x%llx", number);
 	} else {
 		fprintf(to, "%lld", number);
@@ -129,7 +112,7 @@ static void print_values(FILE *to, const json_t *object, int depth)
 		if (!few && is_nothing(value))
 			continue;
 		fprintf(to, "%s%s%s", comma, list ? "" : name, list ? "" : "=");
-		print_value(to, name, value, depth + 1);
+		print_value(to, value, depth + 1);
 		comma = ", ";
 	}
 }
@@ -182,7 +165,7 @@ static void print_result(FILE *to, const struct uvd_trace_call *call, const json
 void uvd_trace_print(FILE *to, const struct uvd_trace_decoded *d)
 {
 	const struct uvd_trace_call *call = d->call;
-	json_t *in = nest(d->in, d->handles), *out = nest(d->out, d->handles);
+	json_t *in = nest(d->in, d), *out = nest(d->out, d);
 
 	print_time(to, call->begin);
 	print_who(to, d->open, call->pid, call->tid);

@@ -36,44 +36,23 @@ static uint64_t request_number(const struct uvd_trace_decoded *d, const char *na
 
 /* ---- work requests ----------------------------------------------------------------------------------------------- */
 
-/* Removes all values of one struct, "wr.0.ud.". */
-static void remove_values(json_t *values, const char *prefix)
+/* A SEND on a QP of another type than UD has no address: the fields are not set, and say nothing. */
+static void remove_address(struct uvd_trace_decoded *d, const char *wr)
 {
-	const char *name;
+	const char *type = uvd_trace_type_of(d, request_number(d, "qp_handle")), *name;
+	char prefix[2 * UVD_SHORT_NAME];
 	json_t *value;
 	void *next;
 
-	json_object_foreach_safe(values, next, name, value) if (!strncmp(name, prefix, strlen(prefix)))
-		json_object_del(values, name);
-}
-
-/*
- * A work request has a union of structs: what is not the operation's is not set, and says nothing. A member belongs to
- * the opcodes that have its name in them; ud to the others, on a QP of that type.
- */
-static void choose_member(struct uvd_trace_decoded *d, const char *wr)
-{
-	static const char *const members[] = { "rdma", "atomic" };
-	const char *type = uvd_trace_type_of(d, request_number(d, "qp_handle")), *opcode;
-	char name[2 * UVD_SHORT_NAME], upper[16];
-	bool found = false;
-
-	snprintf(name, sizeof(name), "%s.opcode", wr);
-	opcode = json_string_value(json_object_get(d->in, name));
-	if (!opcode)
+	if (!type || !strcmp(type, "UD"))
 		return;
-	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
-		snprintf(upper, sizeof(upper), "%s_", i ? "ATOMIC" : "RDMA");
-		if (strstr(opcode, upper)) {
-			found = true;
-			continue;
-		}
-		snprintf(name, sizeof(name), "%s.wr.%s.", wr, members[i]);
-		remove_values(d->in, name);
-	}
-	if (found || (type && strcmp(type, "UD"))) {
-		snprintf(name, sizeof(name), "%s.wr.ud.", wr);
-		remove_values(d->in, name);
+	snprintf(prefix, sizeof(prefix), "%s.wr.ud.", wr);
+	json_object_foreach_safe(d->in, next, name, value) if (!strncmp(name, prefix, strlen(prefix)))
+	{
+		json_object_del(d->handles, name);
+		json_object_del(d->numbers, name);
+		json_object_del(d->words, name);
+		json_object_del(d->in, name);
 	}
 }
 
@@ -89,7 +68,7 @@ static size_t add_sges(struct uvd_trace_decoded *d, const char *wr, const uint8_
 	num = json_integer_value(json_object_get(d->in, name));
 	for (i = 0; of && i < num && (i + 1) * of->size <= len; i++) {
 		snprintf(name, sizeof(name), "%s.sge.%zu", wr, i);
-		uvd_struct_results(d->in, name, of, sges + i * of->size, of->size);
+		uvd_trace_struct(d, d->in, name, of, sges + i * of->size, of->size);
 	}
 	return of ? i * of->size : 0;
 }
@@ -97,8 +76,8 @@ static size_t add_sges(struct uvd_trace_decoded *d, const char *wr, const uint8_
 size_t uvd_trace_work_request(struct uvd_trace_decoded *d, const char *name, const struct uvd_struct *of,
 			      const uint8_t *wr, size_t size, const uint8_t *sges, size_t len)
 {
-	uvd_struct_results(d->in, name, of, wr, size < of->size ? size : of->size);
-	choose_member(d, name);
+	uvd_trace_struct(d, d->in, name, of, wr, size < of->size ? size : of->size);
+	remove_address(d, name);
 	return add_sges(d, name, sges, len);
 }
 
@@ -122,28 +101,24 @@ static void add_work_requests(struct uvd_trace_decoded *d, const struct uvd_stru
 
 /* ---- the request ------------------------------------------------------------------------------------------------- */
 
-static void add_numbers(json_t *to, const char *what, const uint8_t *tail, size_t len)
+/* Handles, as many as the request says. */
+static void add_handles(struct uvd_trace_decoded *d, const struct uvd_struct *of, const uint8_t *tail, size_t len,
+			uint64_t num)
 {
 	char name[2 * UVD_SHORT_NAME];
-	uint32_t number;
+	uint32_t handle;
 
-	for (size_t i = 0; i < len / sizeof(number) && i < ELEMENTS; i++) {
-		memcpy(&number, tail + i * sizeof(number), sizeof(number));
-		snprintf(name, sizeof(name), "%s.%zu", what, i);
-		json_object_set_new(to, name, json_integer(number));
+	for (size_t i = 0; i < num && i < len / sizeof(handle) && i < ELEMENTS; i++) {
+		memcpy(&handle, tail + i * sizeof(handle), sizeof(handle));
+		snprintf(name, sizeof(name), "%s.%zu", of->tail, i);
+		json_object_set_new(d->in, name, json_integer(handle));
+		if (of->tail_role == UVD_ROLE_HANDLE)
+			uvd_trace_handle(d, name, of->tail_object, handle);
 	}
 }
 
-static const struct uvd_flow_kind *spec_kind(uint32_t type)
-{
-	for (const struct uvd_flow_kind *k = uvd_flow_kinds; k->name; k++)
-		if (k->type == type)
-			return k;
-	return NULL;
-}
-
 /* The specs of a flow: each begins with its type and its size. */
-static void add_specs(json_t *to, const uint8_t *tail, size_t len)
+static void add_specs(struct uvd_trace_decoded *d, const uint8_t *tail, size_t len)
 {
 	struct ib_uverbs_flow_spec_hdr hdr;
 	char name[2 * UVD_SHORT_NAME];
@@ -154,12 +129,12 @@ static void add_specs(json_t *to, const uint8_t *tail, size_t len)
 		memcpy(&hdr, tail, sizeof(hdr));
 		if (hdr.size < sizeof(hdr) || hdr.size > len)
 			return;
-		kind = spec_kind(hdr.type);
+		kind = uvd_flow_kind(hdr.type);
 		snprintf(name, sizeof(name), "specs.%u.%s", i, kind ? kind->name : "unknown");
 		if (kind)
-			uvd_struct_results(to, name, kind->of, tail, hdr.size);
+			uvd_trace_struct(d, d->in, name, kind->of, tail, hdr.size);
 		else
-			uvd_result_set_hex(to, name, tail, hdr.size);
+			uvd_result_set_hex(d->in, name, tail, hdr.size);
 		tail += hdr.size;
 		len -= hdr.size;
 	}
@@ -175,43 +150,30 @@ static void add_request(struct uvd_trace_decoded *d, const struct uvd_struct *of
 		uvd_result_set_hex(d->in, "in", c->request, c->request_len);
 	if (!of->size)
 		return;
-	uvd_struct_results(d->in, "", of, c->request, size);
-	if (of->tail && of->tail_of)
+	uvd_trace_struct(d, d->in, "", of, c->request, size);
+	if (of->tail_of)
 		add_work_requests(d, of->tail_of, tail, len);
-	else if (of->tail && !strcmp(of->tail, "specs"))
-		add_specs(d->in, tail, len);
+	else if (of->tail_role == UVD_ROLE_SPECS)
+		add_specs(d, tail, len);
 	else if (of->tail)
-		add_numbers(d->in, of->tail, tail, len);
+		add_handles(d, of, tail, len, uvd_struct_tail_count(of, c->request, size));
 }
 
 /* ---- the response ------------------------------------------------------------------------------------------------ */
 
 static void add_elements(struct uvd_trace_decoded *d, const struct uvd_struct *of, const uint8_t *response, size_t len)
 {
-	const struct uvd_field *count = uvd_struct_find(of, "count");
+	const struct uvd_struct *element = of->tail_of;
 	char name[2 * UVD_SHORT_NAME];
-	uint32_t num = 0;
+	uint64_t num;
 
-	if (!of->tail_of || !count || len < of->size)
+	if (!element || len < of->size)
 		return;
-	memcpy(&num, response + count->at, sizeof(num));
-	for (uint32_t i = 0; i < num && i < ELEMENTS && of->size + (i + 1ul) * of->tail_of->size <= len; i++) {
+	num = uvd_struct_tail_count(of, response, len);
+	for (uint32_t i = 0; i < num && i < ELEMENTS && of->size + (i + 1ul) * element->size <= len; i++) {
 		snprintf(name, sizeof(name), "%s.%u", of->tail, i);
-		uvd_struct_results(d->out, name, of->tail_of, response + of->size + (size_t)i * of->tail_of->size,
-				   of->tail_of->size);
-	}
-}
-
-static void find_created(struct uvd_trace_decoded *d, const struct uvd_struct *of, const uint8_t *response, size_t len)
-{
-	for (const struct uvd_field *f = of->fields; f->name; f++) {
-		if (!f->created || strcmp(f->name, "fd") == 0 || f->at + (size_t)f->size > len ||
-		    f->size != sizeof(d->created))
-			continue;
-		memcpy(&d->created, response + f->at, sizeof(d->created));
-		d->creates = d->call->result >= 0;
-		snprintf(d->created_name, sizeof(d->created_name), "%s", f->name);
-		return;
+		uvd_trace_struct(d, d->out, name, element, response + of->size + (size_t)i * element->size,
+				 element->size);
 	}
 }
 
@@ -224,31 +186,9 @@ static void add_response(struct uvd_trace_decoded *d, const struct uvd_struct *o
 	if (!response)
 		return;
 	len = uvd_image_get(&d->image, UVD_PIECE_WRITTEN, c->response, response, room);
-	uvd_struct_results(d->out, "", of, response, len);
+	uvd_trace_struct(d, d->out, "", of, response, len);
 	add_elements(d, of, response, len);
-	find_created(d, of, response, len);
 	free(response);
-}
-
-/* The commands that destroy have no mark in their structs. */
-static bool command_destroys(const char *verb)
-{
-	return strstr(verb, "CMD_DESTROY_") || strstr(verb, "CMD_DEALLOC_") || strstr(verb, "CMD_DEREG_") ||
-	       strstr(verb, "CMD_CLOSE_");
-}
-
-static void find_destroyed(struct uvd_trace_decoded *d)
-{
-	const char *name;
-	json_t *value;
-
-	if (!command_destroys(d->row->name))
-		return;
-	json_object_foreach(d->in, name, value) if (strstr(name, "_handle") && json_is_integer(value))
-	{
-		d->destroyed = json_integer_value(value);
-		d->destroys = true;
-	}
 }
 
 void uvd_trace_command_fields(struct uvd_trace_decoded *d, const struct uvd_trace_command *c)
@@ -258,9 +198,6 @@ void uvd_trace_command_fields(struct uvd_trace_decoded *d, const struct uvd_trac
 	add_request(d, fields->request, c);
 	if (c->response)
 		add_response(d, fields->response, c);
-	find_destroyed(d);
-	uvd_trace_find_handles(d, d->in);
-	uvd_trace_find_handles(d, d->out);
 }
 
 /* ---- write() ----------------------------------------------------------------------------------------------------- */

@@ -298,3 +298,46 @@ def test_the_examples_of_the_documentation_print_what_it_says(run):
                 said += r.stdout.splitlines()
         assert [without_chance(s) for s in said] == [without_chance(s) for s in block.splitlines()], block
     assert len(blocks) == 4
+
+
+# An indirection table, whose handles no name tells; a QP with an SRQ; and requests with fields that nothing selects.
+FIELDS = """pd = PD ALLOC
+cq = CQ EX_CREATE --cqe 16
+wq = WQ EX_CREATE --wq_type RQ --pd_handle $pd --cq_handle $cq --max_wr 4 --max_sge 1
+ind = RWQ_IND_TBL EX_CREATE --wq_handles $wq
+qp = QP EX_CREATE --pd_handle $pd --send_cq_handle $cq --recv_cq_handle $cq --qp_type RC --max_send_wr 1 --max_recv_wr 1
+QP MODIFY --qp_handle $qp --attr_mask STATE|PKEY_INDEX|PORT|ACCESS_FLAGS --qp_state INIT --port_num 1 --cur_qp_state RTS --qkey 5
+xrcd = XRCD OPEN --oflags CREAT
+tgt = QP EX_CREATE --pd_handle $xrcd --qp_type XRC_TGT
+RWQ_IND_TBL EX_DESTROY --ind_tbl_handle $ind
+"""
+
+
+@pytest.fixture(name="fields")
+def fixture_fields(run):
+    """The lines of a trace of FIELDS, by the verb, and its JSON objects."""
+    script = pathlib.Path(run.folder) / "fields"
+    script.write_text(FIELDS)
+    script.chmod(0o644)
+    path = record(run, f"{UVERBSCTL} call -f {script}", ("--backend", "null"))
+    found = (re.search(r" (\w+\.\w+)\(.*", line) for line in shown(run, path).splitlines())
+    return {m[1]: m[0] for m in found if m}, calls_of(run, path)
+
+
+def test_handles_of_an_array_are_named_and_counted(fields):
+    assert re.search(r"wq_handles=\[WQ#\d+(\(wqn \d+\))?\]\)", fields[0]["RWQ_IND_TBL.EX_CREATE"]), fields[0]
+
+
+def test_an_object_is_named_where_it_is_destroyed(fields):
+    assert re.search(r"ind_tbl_handle=RWQ_IND_TBL#\d+\)", fields[0]["RWQ_IND_TBL.EX_DESTROY"]), fields[0]
+
+
+def test_what_attr_mask_does_not_select_is_not_shown(fields):
+    line = fields[0]["QP.MODIFY"]
+    assert "qp_state=INIT" in line and "port_num=1" in line, line
+    assert not re.search("cur_qp_state|qkey|path_mig_state|dest|RTS", line), line
+
+
+def test_pd_handle_of_an_xrc_target_is_a_domain(fields):
+    targets = [c for c in fields[1] if c["in"].get("qp_type") == "XRC_TGT"]
+    assert len(targets) == 1 and targets[0]["handles"]["pd_handle"].startswith("XRCD#"), targets
