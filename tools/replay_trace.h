@@ -98,7 +98,7 @@ struct uvd_replay_call {
 
 /* ---- replay_trace_map.c ------------------------------------------------------------------------------------------ */
 
-/* A recorded number that the device chose, and its own: of a handle ("handle"), "fd", "lkey", "rkey", "qpn" or "srqn". */
+/* A recorded number that the device chose, and its own: of a handle ("handle"), or UVD_TRACE_FD, UVD_TRACE_LKEY and so on. */
 void uvd_replay_learn(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now);
 /* The object was not created again: calls that use it are not made. */
 void uvd_replay_learn_lost(struct uvd_replay_call *c, const char *kind, uint64_t was);

@@ -230,22 +230,12 @@ static bool value_is_listed(struct uvd_replay_call *c, const char *name, const j
 
 /* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
-/* Returns the kind of numbers that an output of this name has if the device chooses them, or NULL. */
-static const char *chosen_kind(const char *name)
+/* Returns the kind of number that an output is if the device chooses it, or NULL. */
+static const char *chosen_kind(const struct uvd_replay_call *c, const char *name)
 {
-	const char *word = uvd_replay_last(name);
+	const char *kind = json_string_value(json_object_get(c->was->numbers, name));
 
-	if (uvd_replay_ends(word, "lkey"))
-		return "lkey";
-	if (uvd_replay_ends(word, "rkey"))
-		return "rkey";
-	if (uvd_replay_ends(word, "qpn") || uvd_replay_ends(word, "qp_num"))
-		return "qpn";
-	if (uvd_replay_ends(word, "srqn") || uvd_replay_ends(word, "srq_num"))
-		return "srqn";
-	if (!strcmp(word, "fd") || uvd_replay_ends(word, "_fd") || uvd_replay_ends(word, "fd_handle"))
-		return "fd";
-	return NULL;
+	return kind && strcmp(kind, UVD_TRACE_IOVA) ? kind : NULL;
 }
 
 /* Is this output no property of the device's behaviour? docs/replay.md lists them. */
@@ -332,8 +322,9 @@ static bool number_is_listed(const struct uvd_replay_call *c, const char *name)
 
 static bool output_is_same(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
 {
-	const char *kind = chosen_kind(name);
-	const struct uvd_replay_region *region = uvd_replay_ends(name, "iova") ? region_of(c) : NULL;
+	const char *kind = chosen_kind(c, name);
+	const char *number = json_string_value(json_object_get(c->was->numbers, name));
+	const struct uvd_replay_region *region = number && !strcmp(number, UVD_TRACE_IOVA) ? region_of(c) : NULL;
 
 	if (region && json_is_integer(was) && (uint64_t)json_integer_value(was) == region->hca_va)
 		return json_is_integer(now) && (uint64_t)json_integer_value(now) == region->new_hca_va;
@@ -388,7 +379,7 @@ static void number_learn(struct uvd_replay_call *c, const char *name, const char
 	uint64_t known;
 	char expected[64], result[64];
 
-	if (!strcmp(kind, "fd")) {
+	if (!strcmp(kind, UVD_TRACE_FD)) {
 		uvd_replay_learn(c, kind, was, now);
 		return;
 	}
@@ -414,13 +405,13 @@ static void numbers_learn(struct uvd_replay_call *c, const struct uvd_trace_deco
 	json_object_foreach(c->was->out, name, value)
 	{
 		is = json_object_get(now->out, name);
-		kind = json_is_integer(value) && json_is_integer(is) ? chosen_kind(name) : NULL;
-		if (!kind || (!c->was->creates && strcmp(kind, "fd") && !call_is_rereg(c)))
+		kind = json_is_integer(value) && json_is_integer(is) ? chosen_kind(c, name) : NULL;
+		if (!kind || (!c->was->creates && strcmp(kind, UVD_TRACE_FD) && !call_is_rereg(c)))
 			continue;
 		number_learn(c, name, kind, json_integer_value(value), json_integer_value(is));
-		if (region && uvd_replay_ends(name, "lkey"))
+		if (region && !strcmp(kind, UVD_TRACE_LKEY))
 			region->lkey = json_integer_value(value);
-		if (region && uvd_replay_ends(name, "rkey"))
+		if (region && !strcmp(kind, UVD_TRACE_RKEY))
 			region->rkey = json_integer_value(value);
 	}
 }
@@ -434,8 +425,8 @@ static void numbers_lose(struct uvd_replay_call *c)
 		uvd_replay_learn_lost(c, "handle", c->was->created);
 	json_object_foreach(c->was->out, name, value)
 	{
-		kind = json_is_integer(value) ? chosen_kind(name) : NULL;
-		if (kind && (c->was->creates || call_is_rereg(c) || !strcmp(kind, "fd")))
+		kind = json_is_integer(value) ? chosen_kind(c, name) : NULL;
+		if (kind && (c->was->creates || call_is_rereg(c) || !strcmp(kind, UVD_TRACE_FD)))
 			uvd_replay_learn_lost(c, kind, json_integer_value(value));
 	}
 }

@@ -40,65 +40,61 @@ const char *uvd_replay_last(const char *name)
 	return dot ? dot + 1 : name;
 }
 
-static bool word_is_one_of(const char *word, const char *const *words)
+/* Returns the kind of number (replay_trace_map.c) that a field or an attribute of this role has, or NULL. */
+static const char *number_kind(enum uvd_role role, uint16_t object)
 {
-	while (*words && strcmp(*words, word))
-		words++;
-	return *words;
-}
-
-/* Returns the kind of number that a field or an attribute of this name has, or NULL. */
-static const char *number_kind(const char *name)
-{
-	static const char *const rkeys[] = { "rkey", "invalidate_rkey", NULL };
-	static const char *const qpns[] = { "dest_qp_num", "remote_qpn", "qpn", "qp_num", NULL };
-	const char *word = uvd_replay_last(name);
-
-	if (!strcmp(word, "lkey"))
-		return "lkey";
-	if (word_is_one_of(word, rkeys))
-		return "rkey";
-	if (word_is_one_of(word, qpns))
-		return "qpn";
-	if (!strcmp(word, "comp_channel"))
-		return "fd";
-	if (!strcmp(word, "ah") || (uvd_replay_ends(word, "_handle") && strcmp(word, "user_handle")))
+	switch (role) {
+	case UVD_ROLE_LKEY:
+		return UVD_TRACE_LKEY;
+	case UVD_ROLE_RKEY:
+		return UVD_TRACE_RKEY;
+	case UVD_ROLE_QPN:
+		return UVD_TRACE_QPN;
+	case UVD_ROLE_SRQN:
+		return UVD_TRACE_SRQN;
+	case UVD_ROLE_WQN:
+		return UVD_TRACE_WQN;
+	case UVD_ROLE_FD: /* of a file of the client's: the trace does not have it */
+		return object == UVD_NO_OBJECT ? NULL : UVD_TRACE_FD;
+	case UVD_ROLE_HANDLE:
 		return "handle";
-	return NULL;
+	default:
+		return NULL;
+	}
 }
 
 /*
  * A command need not use the field of a handle: without an SRQ, srq_handle is 0, and that is another object's. Replace
- * it as the decoder names it: if the recorded handle stands for such an object.
+ * it as the decoder names it: if the recorded handle stands for such an object. whole: the field's name in the request,
+ * "wr.0.wr.ud.ah".
  */
-static bool handle_is_used(const struct uvd_replay_call *c, const char *name)
+static bool handle_is_used(const struct uvd_replay_call *c, const char *whole)
 {
-	return json_object_get(c->was->handles, name) || uvd_replay_ends(name, "ind_tbl_handle") ||
-	       uvd_replay_ends(name, "wq_handle");
+	return json_object_get(c->was->handles, whole);
 }
 
-/* whole: the field's name in the request, "wr.0.wr.ud.ah". */
-static void field_replace(struct uvd_replay_call *c, const char *whole, const struct uvd_field *f, uint8_t *bytes)
+static void field_replace(struct uvd_replay_call *c, const char *whole, const struct uvd_field *f, bool read,
+			  uint8_t *bytes)
 {
-	const char *kind = number_kind(f->name);
+	const char *kind = number_kind(f->role, f->object);
 	const uint64_t was = uvd_replay_get(f, bytes);
 
 	json_object_set_new(c->values, f->name, json_integer(was));
-	if (!kind || f->count || (!strcmp(kind, "handle") && !handle_is_used(c, whole)))
+	if (!kind || f->count || !read || (f->role == UVD_ROLE_HANDLE && !handle_is_used(c, whole)))
 		return;
-	if (!strcmp(kind, "fd") && (int32_t)was == -1)
+	if (f->optional && (int32_t)was == -1)
 		return;
 	uvd_field_put(f, uvd_replay_number(c, kind, was), bytes);
 }
 
-/* Replaces the address in field `addr` by the memory of the region that field `key` names. */
-static void field_address(struct uvd_replay_call *c, const struct uvd_struct *of, const char *addr, const char *key,
+/* Replaces the address of a peer's or the caller's region by the memory of the region that its key names. */
+static void field_address(struct uvd_replay_call *c, const struct uvd_struct *of, const struct uvd_field *f,
 			  uint8_t *bytes, size_t len)
 {
-	const struct uvd_field *a = uvd_replay_field(of, addr, len), *k = uvd_replay_field(of, key, len);
+	const struct uvd_field *key = uvd_field_beside(of, f);
 
-	if (a && k)
-		uvd_field_put(a, uvd_replay_address(c, uvd_replay_get(a, bytes), uvd_replay_get(k, bytes)), bytes);
+	if (uvd_field_is_read(of, f, bytes, len) && uvd_field_is_read(of, key, bytes, len))
+		uvd_field_put(f, uvd_replay_address(c, uvd_replay_get(f, bytes), uvd_replay_get(key, bytes)), bytes);
 }
 
 static void struct_replace(struct uvd_replay_call *c, const char *prefix, const struct uvd_struct *of, uint8_t *bytes,
@@ -108,13 +104,14 @@ static void struct_replace(struct uvd_replay_call *c, const char *prefix, const 
 	char whole[3 * UVD_SHORT_NAME];
 
 	/* The addresses first: they are found by the recorded keys. */
-	field_address(c, of, "addr", "lkey", bytes, len);
-	field_address(c, of, "wr.rdma.remote_addr", "wr.rdma.rkey", bytes, len);
+	for (const struct uvd_field *f = of->fields; f->name; f++)
+		if (f->role == UVD_ROLE_AT)
+			field_address(c, of, f, bytes, len);
 	for (const struct uvd_field *f = of->fields; f->name; f++) {
-		if (f->at + (size_t)f->size * (f->count ? f->count : 1) > len)
+		if (f->at + uvd_field_bytes(f) > len)
 			continue;
 		snprintf(whole, sizeof(whole), "%s%s", prefix, f->name);
-		field_replace(c, whole, f, bytes);
+		field_replace(c, whole, f, uvd_field_is_read(of, f, bytes, len), bytes);
 	}
 	for (const char *const *p = peers; *p; p++)
 		uvd_replay_peer(c, of, *p, bytes, len);
@@ -135,11 +132,11 @@ static size_t sges_replace(struct uvd_replay_call *c, uint32_t num, uint8_t *sge
 static void work_requests_replace(struct uvd_replay_call *c, const struct uvd_struct *of,
 				  const struct uvd_struct *request, uint8_t *tail, size_t len)
 {
-	const struct uvd_field *count = uvd_replay_field(request, "wr_count", c->request_len),
-			       *each = uvd_replay_field(request, "wqe_size", c->request_len),
-			       *num_sge = uvd_replay_field(of, "num_sge", of->size);
-	const uint64_t num = count ? uvd_replay_get(count, c->request) : 0,
-		       size = each ? uvd_replay_get(each, c->request) : 0;
+	const struct uvd_field *each = uvd_struct_counter(request, request->tail, UVD_ROLE_SIZE),
+			       *num_sge = uvd_struct_counter(of, "sge", UVD_ROLE_COUNT);
+	const bool whole = c->request_len >= request->size;
+	const uint64_t num = whole ? uvd_struct_tail_count(request, c->request, request->size) : 0,
+		       size = whole && each ? uvd_replay_get(each, c->request) : 0;
 	uint8_t *sges = tail + (size <= len && num * size < len ? num * size : len);
 	char prefix[32];
 
@@ -153,36 +150,51 @@ static void work_requests_replace(struct uvd_replay_call *c, const struct uvd_st
 	}
 }
 
-static void numbers_replace(struct uvd_replay_call *c, uint8_t *tail, size_t len)
+static void handles_replace(struct uvd_replay_call *c, const struct uvd_struct *of, uint8_t *tail, size_t len)
 {
+	const uint64_t num = uvd_struct_tail_count(of, c->request, of->size);
 	uint32_t handle;
 
-	for (size_t i = 0; (i + 1) * sizeof(handle) <= len; i++) {
+	for (size_t i = 0; i < num && (i + 1) * sizeof(handle) <= len; i++) {
 		memcpy(&handle, tail + i * sizeof(handle), sizeof(handle));
 		handle = uvd_replay_number(c, "handle", handle);
 		memcpy(tail + i * sizeof(handle), &handle, sizeof(handle));
 	}
 }
 
-/* The memory that a command registers. */
+/* Finds the first field of this role that the command reads, or NULL. */
+static const struct uvd_field *field_of_role(const struct uvd_replay_call *c, const struct uvd_struct *of,
+					     enum uvd_role role)
+{
+	for (const struct uvd_field *f = of->fields; f->name; f++)
+		if (f->role == role && uvd_field_is_read(of, f, c->request, c->request_len))
+			return f;
+	return NULL;
+}
+
+/* The memory that a command registers. A REREG_MR that leaves the memory as it is reads no address. */
 static void memory_replace(struct uvd_replay_call *c, const struct uvd_struct *of)
 {
-	const struct uvd_field *start = uvd_replay_field(of, "start", c->request_len),
-			       *length = uvd_replay_field(of, "length", c->request_len),
-			       *hca_va = uvd_replay_field(of, "hca_va", c->request_len),
-			       *flags = uvd_replay_field(of, "flags", c->request_len);
+	const struct uvd_field *start = field_of_role(c, of, UVD_ROLE_ADDRESS),
+			       *iova = field_of_role(c, of, UVD_ROLE_IOVA);
 
-	if (!start || !length || !hca_va)
+	if (!start || !iova)
 		return;
-	/* REREG_MR that leaves the memory as it is. */
-	if (flags && !(uvd_replay_get(flags, c->request) & IBV_REREG_MR_CHANGE_TRANSLATION))
-		return;
-	c->region = uvd_replay_region_add(c, uvd_replay_get(start, c->request), uvd_replay_get(length, c->request),
-					  uvd_replay_get(hca_va, c->request));
+	c->region = uvd_replay_region_add(c, uvd_replay_get(start, c->request),
+					  uvd_replay_get(uvd_field_beside(of, start), c->request),
+					  uvd_replay_get(iova, c->request));
 	if (!c->region)
 		return;
 	uvd_field_put(start, (uintptr_t)c->region->mem, c->request);
-	uvd_field_put(hca_va, c->region->new_hca_va, c->request);
+	uvd_field_put(iova, c->region->new_hca_va, c->request);
+}
+
+/* A domain of XRC can belong to a file of the client, which the trace does not have. */
+static bool uses_file(const struct uvd_replay_call *c, const struct uvd_struct *of)
+{
+	const struct uvd_field *fd = field_of_role(c, of, UVD_ROLE_FD);
+
+	return fd && fd->object == UVD_NO_OBJECT && (int32_t)uvd_replay_get(fd, c->request) != -1;
 }
 
 void uvd_replay_request(struct uvd_replay_call *c)
@@ -190,17 +202,14 @@ void uvd_replay_request(struct uvd_replay_call *c)
 	const struct uvd_struct *of = uvd_command_fields(c->row->name)->request;
 	const size_t size = c->request_len < of->size ? c->request_len : of->size;
 	uint8_t *tail = c->request + size;
-	const struct uvd_field *fd;
 
 	struct_replace(c, "", of, c->request, size);
 	memory_replace(c, of);
-	if (of->tail && of->tail_of)
+	if (of->tail_of)
 		work_requests_replace(c, of->tail_of, of, tail, c->request_len - size);
-	else if (of->tail && strstr(of->tail, "handles"))
-		numbers_replace(c, tail, c->request_len - size);
-	/* A domain of XRC can belong to a file of the client, which the trace does not have. */
-	fd = strstr(c->row->name, "OPEN_XRCD") ? uvd_replay_field(of, "fd", size) : NULL;
-	if (fd && (int32_t)uvd_replay_get(fd, c->request) != -1)
+	else if (of->tail_role == UVD_ROLE_HANDLE)
+		handles_replace(c, of, tail, c->request_len - size);
+	if (uses_file(c, of))
 		c->skip = "it uses a file of the client";
 }
 
@@ -208,7 +217,7 @@ void uvd_replay_value(struct uvd_replay_call *c, const char *name, const struct 
 		      size_t len)
 {
 	const struct uvd_struct *of = fields->of;
-	const char *kind = number_kind(name);
+	const char *kind = number_kind(fields->role, fields->object);
 	uint64_t value = 0;
 
 	if (of && of->size) {
@@ -220,7 +229,7 @@ void uvd_replay_value(struct uvd_replay_call *c, const char *name, const struct 
 		return;
 	memcpy(&value, data, len);
 	json_object_set_new(c->values, name, json_integer(value));
-	if (kind && strcmp(kind, "handle")) {
+	if (kind) {
 		value = uvd_replay_number(c, kind, value);
 		memcpy(data, &value, len);
 	}

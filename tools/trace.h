@@ -97,6 +97,15 @@ size_t uvd_image_get(const struct uvd_trace_image *image, enum uvd_piece_kind ki
 
 /* ---- trace_decode.c, trace_write.c, trace_handles.c -------------------------------------------------------------- */
 
+/* What a number stands for that the device has chosen, or (an iova) that stands for memory of the client. */
+#define UVD_TRACE_QPN "qpn"
+#define UVD_TRACE_SRQN "srqn"
+#define UVD_TRACE_WQN "wqn"
+#define UVD_TRACE_LKEY "lkey"
+#define UVD_TRACE_RKEY "rkey"
+#define UVD_TRACE_FD "fd"
+#define UVD_TRACE_IOVA "iova"
+
 /* A call, or an entry of a mapped queue, by name. */
 struct uvd_trace_decoded {
 	bool entry; /* then `call` is `stand_in`, which has its file, time and process */
@@ -111,7 +120,7 @@ struct uvd_trace_decoded {
 	json_t *in, *out; /* values by name */
 	json_t *handles; /* of values that are handles: the name of the object, by the value's name */
 	json_t *words; /* what the text shows for other values: GIDs, and numbers of QPs */
-	json_t *numbers; /* of values that are numbers of QPs, SRQs or WQs: "qpn", "srqn" or "wqn", by the value's name */
+	json_t *numbers; /* of values that the device has chosen: UVD_TRACE_QPN and so on, by the value's name */
 	json_t *qp_type; /* the value that is the type of the QP that the call creates, or NULL */
 	uint32_t created; /* the handle of the object that the call created */
 	uint16_t created_object; /* its type, UVERBS_OBJECT_... */

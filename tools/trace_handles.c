@@ -78,6 +78,7 @@ void uvd_trace_fd_created(struct uvd_trace_decoded *d, const char *name, uint16_
 	char key[16], made[16];
 	json_int_t number;
 
+	json_object_set_new(d->numbers, name, json_string(UVD_TRACE_FD));
 	if (!d->open || fd < 0 || d->call->result < 0)
 		return;
 	snprintf(made, sizeof(made), "made %u", object);
@@ -90,16 +91,23 @@ void uvd_trace_fd_created(struct uvd_trace_decoded *d, const char *name, uint16_
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
 
+static bool number_is_of_object(const char *kind)
+{
+	return !strcmp(kind, UVD_TRACE_QPN) || !strcmp(kind, UVD_TRACE_SRQN) || !strcmp(kind, UVD_TRACE_WQN);
+}
+
 /*
- * Notes a value that is the number by which peers and completions know an object. It is shown as in "QP#3(qpn 71234)",
- * while other large numbers are shown in hexadecimal.
+ * Notes a value that the device has chosen, or that stands for memory. The number by which peers and completions know an
+ * object is shown as in "QP#3(qpn 71234)", while other large numbers are shown in hexadecimal.
  */
 static void number_add(struct uvd_trace_decoded *d, const json_t *to, const char *name, enum uvd_role role)
 {
-	const char *kind = role == UVD_ROLE_QPN	   ? "qpn"
-			   : role == UVD_ROLE_SRQN ? "srqn"
-			   : role == UVD_ROLE_WQN  ? "wqn"
-						   : NULL;
+	static const char *const kinds[] = {
+		[UVD_ROLE_QPN] = UVD_TRACE_QPN,	  [UVD_ROLE_SRQN] = UVD_TRACE_SRQN, [UVD_ROLE_WQN] = UVD_TRACE_WQN,
+		[UVD_ROLE_LKEY] = UVD_TRACE_LKEY, [UVD_ROLE_RKEY] = UVD_TRACE_RKEY, [UVD_ROLE_FD] = UVD_TRACE_FD,
+		[UVD_ROLE_IOVA] = UVD_TRACE_IOVA,
+	};
+	const char *kind = role < sizeof(kinds) / sizeof(*kinds) ? kinds[role] : NULL;
 	const json_t *value = json_object_get(to, name);
 	char text[24];
 
@@ -107,7 +115,8 @@ static void number_add(struct uvd_trace_decoded *d, const json_t *to, const char
 		return;
 	json_object_set_new(d->numbers, name, json_string(kind));
 	snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(value));
-	json_object_set_new(d->words, name, json_string(text));
+	if (number_is_of_object(kind))
+		json_object_set_new(d->words, name, json_string(text));
 }
 
 /* A GID is shown as `uverbsctl call` takes it. One of zeros is left out as other zeros are. */
@@ -213,7 +222,7 @@ static void remember_details(const struct uvd_trace_decoded *d, json_t *known)
 	{
 		const json_t *number = json_object_get(d->out, name);
 
-		if (!json_is_integer(number))
+		if (!json_is_integer(number) || !number_is_of_object(json_string_value(value)))
 			continue;
 		snprintf(note, sizeof(note), "%s %lld", json_string_value(value),
 			 (long long)json_integer_value(number));

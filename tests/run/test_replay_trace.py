@@ -52,6 +52,7 @@ PROGRAMS = {
     "pingpong-rxe": (RXE, "ibv_rc_pingpong -g 0 -n 5 -p $port"),
     "send_bw": (HFI1, "ib_send_bw -n 5 -p $port"),
     "write_bw": (HFI1, "ib_write_bw -n 5 -p $port"),
+    "atomic_bw": (HFI1, "ib_atomic_bw -n 5 -p $port"),
     "ud_pingpong": (HFI1, "ibv_ud_pingpong -n 5 -p $port"),
 }
 
