@@ -45,11 +45,11 @@ void uvd_syz_after(char to[UVD_SYZ_NAME], const char *name, const char *mark, bo
 static bool syz_command_makes(const struct uvd_syz *syz, const struct uverbsd_tree_row *row, const char *object)
 {
 	const struct uvd_struct *of = uvd_command_fields(row->name)->response;
-	const struct uverbsd_tree_row *made;
+	const char *made;
 
 	for (const struct uvd_field *f = of->fields; f->name; f++) {
-		made = uvd_syz_object_of_field(syz, strcmp(f->name, "fd") ? f->name : "comp_channel");
-		if (f->makes && made && !strcmp(made->name, object))
+		made = f->makes ? uvd_view_object(syz->view, f->object) : NULL;
+		if (made && !strcmp(made, object))
 			return true;
 	}
 	return false;
@@ -81,37 +81,6 @@ void uvd_syz_resource(const struct uvd_syz *syz, const char *object, char to[UVD
 	}
 	uvd_syz_after(name, object, "_OBJECT_", true);
 	snprintf(to, UVD_SYZ_NAME, "uverbs_%.120s_handle", name);
-}
-
-/* Is one name the end of the other, from a word on? "send_cq" and "cq", "ind_tbl" and "rwq_ind_tbl". */
-static bool syz_is_end_of(const char *longer, const char *end)
-{
-	const size_t len = strlen(longer), n = strlen(end);
-
-	return len >= n && !strcmp(longer + len - n, end) && (len == n || longer[len - n - 1] == '_');
-}
-
-const struct uverbsd_tree_row *uvd_syz_object_of_field(const struct uvd_syz *syz, const char *field)
-{
-	const char *dot = strrchr(field, '.');
-	char word[UVD_SYZ_NAME], object[UVD_SYZ_NAME];
-	bool is_handle;
-
-	snprintf(word, sizeof(word), "%s", dot ? dot + 1 : field);
-	is_handle = syz_is_end_of(word, "handle") && strlen(word) > strlen("_handle");
-	if (is_handle)
-		word[strlen(word) - strlen("_handle")] = '\0';
-	for (size_t i = 0; i < syz->view->num; i++) {
-		const struct uverbsd_tree_row *row = &syz->view->entries[i].row;
-
-		if (row->kind != UVERBSD_TREE_OBJECT || row->type == UVERBSD_TREE_CLASS_NONE)
-			continue;
-		uvd_syz_after(object, row->name, "_OBJECT_", true);
-		if (!strcmp(word, object) ||
-		    (is_handle && (syz_is_end_of(word, object) || syz_is_end_of(object, word))))
-			return row;
-	}
-	return NULL;
 }
 
 void uvd_syz_print_zeros(const char *field, size_t bytes)

@@ -35,8 +35,6 @@ void uvd_syz_after(char to[UVD_SYZ_NAME], const char *name, const char *mark, bo
  * NULL (any object), or if nothing in the tree creates such objects: syzkaller refuses a resource that no call makes.
  */
 void uvd_syz_resource(const struct uvd_syz *syz, const char *object, char to[UVD_SYZ_NAME]);
-/* Finds the object of a field or attribute by its name: "send_cq_handle", "comp_channel". NULL: it is no handle. */
-const struct uverbsd_tree_row *uvd_syz_object_of_field(const struct uvd_syz *syz, const char *field);
 /* Prints `bytes` bytes of zeros as a field that the description's programs do not change. */
 void uvd_syz_print_zeros(const char *field, size_t bytes);
 /* Prints the constants and the set of an enumeration, once, and makes the name of the set. */

@@ -65,6 +65,8 @@ static void syz_group_name(const char *type, const struct syz_group *g, char to[
 static bool syz_print_count(const char *type, const struct syz_group *g, const struct uvd_field *f)
 {
 	const unsigned int bits = f->size * 8;
+	/* A field of a struct in the request names the array from the request on. */
+	const char *outer = strchr(f->name, '.') ? type : "", *colon = *outer ? ":" : "";
 
 	if (g->spec && !strcmp(f->name, "type"))
 		printf("const[%u, int%u]", g->spec->type, bits);
@@ -72,65 +74,64 @@ static bool syz_print_count(const char *type, const struct syz_group *g, const s
 		printf("bytesize[parent, int%u]", bits);
 	else if (!g->of->tail)
 		return false;
-	else if (!strcmp(f->name, "wr_count"))
-		printf("len[%s, int%u]", g->of->tail, bits);
-	else if (!strcmp(f->name, "sge_count"))
-		printf("len[sge, int%u]", bits);
-	else if (!strcmp(f->name, "wqe_size") && g->of->tail_of)
+	else if (f->role == UVD_ROLE_COUNT)
+		printf("len[%s%s%s, int%u]", outer, colon, f->array, bits);
+	else if (f->role == UVD_ROLE_BYTES_OF)
+		printf("bytesize[%s%s%s, int%u]", outer, colon, f->array, bits);
+	else if (f->role == UVD_ROLE_SIZE && g->of->tail_of)
 		printf("const[%u, int%u]", g->of->tail_of->size, bits);
-	else if (!strcmp(f->name, "flow_attr.num_of_specs"))
-		printf("len[%s:%s, int%u]", type, g->of->tail, bits);
-	else if (!strcmp(f->name, "flow_attr.size"))
-		printf("bytesize[%s:%s, int%u]", type, g->of->tail, bits);
 	else
 		return false;
 	return true;
 }
 
-static bool syz_ends_with(const char *name, const char *end)
+/* Prints the resource of an object. */
+static void syz_print_resource(struct uvd_syz *syz, uint16_t object)
 {
-	const size_t len = strlen(name), n = strlen(end);
+	char name[UVD_SYZ_NAME];
 
-	return len >= n && !strcmp(name + len - n, end) && (len == n || strchr("._", name[len - n - 1]));
-}
-
-/* A field that has the name of no object can still stand for one: the descriptors that a response returns. */
-static const struct uverbsd_tree_row *syz_object_of_field(const struct uvd_syz *syz, const struct uvd_struct *of,
-							  const struct uvd_field *f)
-{
-	if (f->size != 4)
-		return NULL;
-	if (!strcmp(f->name, "async_fd"))
-		return uvd_syz_object_of_field(syz, "async_event");
-	if (f->makes && !strcmp(f->name, "fd") && !strcmp(of->name, "create_comp_channel_resp"))
-		return uvd_syz_object_of_field(syz, "comp_channel");
-	return uvd_syz_object_of_field(syz, f->name);
+	uvd_syz_resource(syz, uvd_view_object(syz->view, object), name);
+	printf("%s", name);
 }
 
 static void syz_print_type(struct uvd_syz *syz, const char *type, const struct syz_group *g, const struct uvd_field *f)
 {
-	const struct uverbsd_tree_row *object = syz_object_of_field(syz, g->of, f);
 	char name[UVD_SYZ_NAME];
 
-	if (f->count)
+	if (f->count) {
 		printf("array[int%u, %u]", f->size * 8, f->count);
-	else if (syz_print_count(type, g, f))
 		return;
-	else if (object) {
-		uvd_syz_resource(syz, object->name, name);
-		printf("%s", name);
-	} else if (f->optional) {
-		printf("fd");
-	} else if (f->size == 4 && (syz_ends_with(f->name, "lkey") || syz_ends_with(f->name, "rkey")))
-		printf("uverbs_%s", f->name + strlen(f->name) - 4);
-	else if (f->size == 8 && (syz_ends_with(f->name, "start") || syz_ends_with(f->name, "addr") ||
-				  syz_ends_with(f->name, "hca_va")))
+	}
+	if (syz_print_count(type, g, f))
+		return;
+	switch (f->role) {
+	case UVD_ROLE_HANDLE:
+	case UVD_ROLE_FD:
+		if (f->object == UVD_NO_OBJECT)
+			printf("fd");
+		else
+			syz_print_resource(syz, f->object);
+		return;
+	case UVD_ROLE_LKEY:
+		printf("uverbs_lkey");
+		return;
+	case UVD_ROLE_RKEY:
+		printf("uverbs_rkey");
+		return;
+	case UVD_ROLE_ADDRESS:
+	case UVD_ROLE_IOVA:
+	case UVD_ROLE_AT:
 		printf("vma64");
-	else if (f->words) {
+		return;
+	default:
+		break;
+	}
+	if (f->words) {
 		uvd_syz_words(syz, f->words, name);
 		printf("flags[%s, int%u%s]", name, f->size * 8, f->big ? "be" : "");
-	} else
+	} else {
 		printf("int%u%s", f->size * 8, f->big ? "be" : "");
+	}
 }
 
 /* Prints the lines of a group's parts, and zeros for the bytes between them, which the kernel calls reserved. */
@@ -213,30 +214,24 @@ static void syz_print_specs(struct uvd_syz *syz)
 static void syz_tail_types(struct uvd_syz *syz, const struct uvd_struct *of, char element[UVD_SYZ_NAME])
 {
 	const struct uvd_struct *sge = uvd_attr_fields("UVERBS_ATTR_ADVISE_MR_SGE_LIST")->of;
-	const struct uverbsd_tree_row *object;
 
 	if (of->tail_of) {
 		snprintf(element, UVD_SYZ_NAME, "uverbs_%s", of->tail_of->name);
 		uvd_syz_struct(syz, element, of->tail_of, NULL, NULL);
 		uvd_syz_struct(syz, "uverbs_sge", sge, NULL, NULL);
-	} else if (!strcmp(of->tail, "specs")) {
+	} else if (of->tail_role == UVD_ROLE_SPECS) {
 		syz_print_specs(syz);
 		strcpy(element, "uverbs_flow_spec");
 	} else {
-		char field[UVD_SYZ_NAME];
-
-		/* "wq_handles": an array of "wq_handle" */
-		snprintf(field, sizeof(field), "%.*s", (int)strlen(of->tail) - 1, of->tail);
-		object = uvd_syz_object_of_field(syz, field);
-		strcpy(element, "int32");
-		if (object)
-			uvd_syz_resource(syz, object->name, element);
+		uvd_syz_resource(syz,
+				 of->tail_role == UVD_ROLE_HANDLE ? uvd_view_object(syz->view, of->tail_object) : NULL,
+				 element);
 	}
 }
 
 static bool syz_has_sges(const struct uvd_struct *of)
 {
-	return of->tail_of && uvd_struct_find(of->tail_of, "num_sge");
+	return of->tail_of && uvd_struct_counter(of->tail_of, "sge", UVD_ROLE_COUNT);
 }
 
 void uvd_syz_struct(struct uvd_syz *syz, const char *name, const struct uvd_struct *of, const char *response,
