@@ -172,8 +172,8 @@ struct uvd_tail {
 bool uvd_tail_is_called(const struct uvd_tail *tail, const char *word);
 /* Adds what one argument says. Returns false after a message. */
 bool uvd_tail_add(struct uvd_tail *tail, const struct uvd_script *s, const char *word, const char *text);
-/* Is the request's field of this name a count or a size of the array? Sets *value to it. */
-bool uvd_tail_count(const struct uvd_tail *tail, const char *field, uint64_t *value);
+/* Does the request's field count the elements of the array, or their bytes? Sets *value to that. */
+bool uvd_tail_count(const struct uvd_tail *tail, const struct uvd_field *f, uint64_t *value);
 /* Copies the elements, then the scatter/gather elements. */
 void uvd_tail_copy(const struct uvd_tail *tail, uint8_t *to);
 void uvd_tail_free(struct uvd_tail *tail);

@@ -8,14 +8,17 @@
 
 enum { MAX_TAIL = 0xffff };
 
+/* The array of scatter/gather elements behind work requests (src/call/roles.txt). */
+#define SGE "sge"
+
 static const struct uvd_field *tail_num_sge(const struct uvd_tail *tail)
 {
-	return tail->of->tail_of ? uvd_struct_find(tail->of->tail_of, "num_sge") : NULL;
+	return tail->of->tail_of ? uvd_struct_counter(tail->of->tail_of, SGE, UVD_ROLE_COUNT) : NULL;
 }
 
 static bool is_sge(const struct uvd_tail *tail, const char *word)
 {
-	return tail_num_sge(tail) && uvd_names_equal(word, "sge");
+	return tail_num_sge(tail) && uvd_names_equal(word, SGE);
 }
 
 bool uvd_tail_is_called(const struct uvd_tail *tail, const char *word)
@@ -122,27 +125,30 @@ bool uvd_tail_add(struct uvd_tail *tail, const struct uvd_script *s, const char 
 		return tail_add_sge(tail, s, word, text);
 	if (tail->of->tail_of)
 		return tail_add_struct(tail, s, word, text);
-	if (!strcmp(tail->of->tail, "specs"))
+	if (tail->of->tail_role == UVD_ROLE_SPECS)
 		return tail_add_spec(tail, s, word, text);
 	return tail_add_numbers(tail, s, word, text);
 }
 
-bool uvd_tail_count(const struct uvd_tail *tail, const char *field, uint64_t *value)
+bool uvd_tail_count(const struct uvd_tail *tail, const struct uvd_field *f, uint64_t *value)
 {
-	if (!strcmp(field, "wr_count") || !strcmp(field, "flow_attr.num_of_specs"))
-		*value = tail->num;
-	else if (!strcmp(field, "sge_count"))
-		*value = tail->num_sges;
-	else if (!strcmp(field, "wqe_size"))
+	switch (f->role) {
+	case UVD_ROLE_COUNT:
+		*value = strcmp(f->array, SGE) ? tail->num : tail->num_sges;
+		return true;
+	case UVD_ROLE_SIZE:
 		*value = tail->of->tail_of->size;
-	else if (!strcmp(field, "flow_attr.size"))
+		return true;
+	case UVD_ROLE_BYTES_OF:
 		*value = tail->elements.len;
-	else if (!strcmp(field, "log_ind_tbl_size"))
+		return true;
+	case UVD_ROLE_LOG:
 		for (*value = 0; 2ull << *value <= tail->num;)
 			++*value;
-	else
+		return true;
+	default:
 		return false;
-	return true;
+	}
 }
 
 void uvd_tail_copy(const struct uvd_tail *tail, uint8_t *to)

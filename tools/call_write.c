@@ -90,7 +90,7 @@ static bool take_fields(struct command_call *c, unsigned int num, char **args)
 
 static size_t field_end(const struct uvd_field *field)
 {
-	return field->at + (size_t)field->size * (field->count ? field->count : 1);
+	return field->at + uvd_field_bytes(field);
 }
 
 static bool fill_field(struct command_call *c, const struct uvd_field *field, const char *text)
@@ -125,7 +125,7 @@ static void fill_counts(struct command_call *c)
 	uint64_t value;
 
 	for (unsigned int i = 0; fields[i].name && i < MAX_FIELDS; i++)
-		if (!c->texts[i] && uvd_tail_count(&c->tail, fields[i].name, &value))
+		if (!c->texts[i] && uvd_tail_count(&c->tail, &fields[i], &value))
 			uvd_field_put(&fields[i], value, c->request);
 }
 
@@ -257,18 +257,17 @@ static int send_command(const struct command_call *c)
 	return err;
 }
 
-/* The elements behind the response's struct, as many as its field `count` says. */
+/* The elements behind the response's struct, as many as it says. */
 static void take_elements(const struct command_call *c, json_t *results)
 {
 	const struct uvd_struct *of = c->fields->response, *element = of->tail_of;
-	const struct uvd_field *count = uvd_struct_find(of, "count");
 	size_t at = of->size;
 	char prefix[UVD_SHORT_NAME];
-	uint32_t num = 0;
+	uint64_t num;
 
-	if (!element || !count)
+	if (!element)
 		return;
-	memcpy(&num, c->response + count->at, sizeof(num));
+	num = uvd_struct_tail_count(of, c->response, c->core_out);
 	for (uint32_t i = 0; i < num && at + element->size <= c->core_out; i++, at += element->size) {
 		snprintf(prefix, sizeof(prefix), "%s.%u", of->tail, i);
 		uvd_struct_results(results, prefix, element, c->response + at, element->size);
