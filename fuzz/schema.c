@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "call/call.h"
 #include "fuzz/schema_internal.h"
 
 struct fuzz_schema fuzz_schema;
@@ -96,19 +97,14 @@ const struct uvd_tree_write *fuzz_command_of(uint32_t command)
 	return NULL;
 }
 
-/* Does the command make an object of the type whose row it belongs to? Only its name tells. */
+/* Does the command's response have the handle of a new object? */
 static bool command_makes(const struct uvd_tree_write *w)
 {
-	static const char *const words[] = { "CREATE_", "ALLOC_", "REG_MR", "OPEN_" };
-
 	if (w->object->cls != UVD_CLASS_IDR)
 		return false;
-	for (unsigned int i = 0; i < UVD_COUNT(words); i++) {
-		const char *found = strstr(w->row->name, words[i]);
-
-		if (found && found[-1] == '_' && !strstr(w->row->name, "DEALLOC") && !strstr(w->row->name, "REREG"))
+	for (const struct uvd_field *f = uvd_command_fields(w->row->name)->response->fields; f->name; f++)
+		if (f->makes)
 			return true;
-	}
 	return false;
 }
 

@@ -146,6 +146,10 @@ static json_t *struct_json(const struct uvd_struct *of)
 			json_object_set_new(o, "count", json_integer(f->count));
 		if (f->big)
 			json_object_set_new(o, "big", json_true());
+		if (f->role != UVD_ROLE_NUMBER)
+			json_object_set_new(o, "role", json_string(uvd_role_name(f->role)));
+		if (f->array)
+			json_object_set_new(o, "array", json_string(f->array));
 		if (f->optional)
 			json_object_set_new(o, "none", json_true());
 		if (f->makes)

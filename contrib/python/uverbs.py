@@ -387,13 +387,16 @@ class Command(_Call):
                 mine = e.pop("sge", ())
                 sges += [pack(what + ".sge", sge, s) for s in mine]
                 raw += pack(what, of["element"], {"num_sge": len(mine), **e})
-            return raw + b"".join(sges), {"wr_count": len(elements), "sge_count": len(sges), "wqe_size": of["element"]["size"]}
-        if of["tail"] != "specs":
-            return bytes_of(what, list(elements)), {"log_ind_tbl_size": len(elements).bit_length() - 1}
-        for name, fields in elements:
-            spec = store()["fields"]["specs"][name.upper()]
-            raw += pack(what, spec, {"type": spec["type"], "size": spec["size"], **fields})
-        return raw, {"num_of_specs": len(elements), "flow_attr.size": len(raw)}
+        elif of["tail"] != "specs":
+            raw = bytes_of(what, list(elements))
+        else:
+            for name, fields in elements:
+                spec = store()["fields"]["specs"][name.upper()]
+                raw += pack(what, spec, {"type": spec["type"], "size": spec["size"], **fields})
+        values = {"count": len(elements), "log": len(elements).bit_length() - 1, "bytes_of": len(raw),
+                  "size": of.get("element", {}).get("size", 0)}
+        counts = {f["name"]: len(sges) if f["array"] == "sge" else values[f["role"]] for f in of["fields"] if "array" in f}
+        return raw + b"".join(sges), counts
 
     def _result(self, of, core, driver, msg):
         out = Result(unpack(of, core))
@@ -401,7 +404,8 @@ class Command(_Call):
             out["resp"] = bytes(core)
         if "element" in of:
             size, at = of["element"]["size"], of["size"]
-            out[of["tail"]] = [unpack(of["element"], core[at + i * size:at + (i + 1) * size]) for i in range(out.get("count", 0))]
+            num = next((out.get(f["name"], 0) for f in of["fields"] if f.get("array") == of["tail"]), 0)
+            out[of["tail"]] = [unpack(of["element"], core[at + i * size:at + (i + 1) * size]) for i in range(num)]
         for f in of["fields"]:
             if "created" in f and f["name"] in out:
                 # OPEN_QP of an XRC domain creates a QP.

@@ -118,6 +118,9 @@ const struct uvd_attr_fields *uvd_attr_fields(const char *attr);
 /* Returns the kind of a flow's spec, or NULL. */
 const struct uvd_flow_kind *uvd_flow_kind(uint32_t type);
 
+/* Returns the word of a role, as roles.txt has it. */
+const char *uvd_role_name(enum uvd_role role);
+
 /* Returns the number of bytes of a field. */
 size_t uvd_field_bytes(const struct uvd_field *f);
 /* Reads a field that is a number from the struct at `data`. The caller has checked that the struct has it. */
