@@ -123,20 +123,20 @@ static long answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *ar
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 /* resolve: the caller's. Of these, the kernel has to obey the ones about symbolic links and about waiting. */
-static int open_below(struct uvd_run_engine *engine, const char *path, unsigned int flags, uint64_t resolve)
+static int open_below(int folder, const char *path, unsigned int flags, uint64_t resolve)
 {
 	const uint64_t kept = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED;
 	struct open_how how = { .flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | (resolve & kept) };
-	int fd = syscall(SYS_openat2, engine->rootfd, path, &how, sizeof(how));
+	int fd = syscall(SYS_openat2, folder, path, &how, sizeof(how));
 
 	return fd < 0 ? -errno : fd;
 }
 
-static long folder_open(struct uvd_run_tree *tree, const char *path, unsigned int flags, uint64_t resolve)
+static long folder_open(struct uvd_run_tree *tree, int folder, const char *path, unsigned int flags, uint64_t resolve)
 {
 	/* Not O_PATH: SECCOMP_IOCTL_NOTIF_ADDFD takes no such descriptor. */
 	unsigned int kept = O_NOFOLLOW | O_DIRECTORY | O_NONBLOCK;
-	int fd = open_below(tree->engine, path, flags & kept, resolve), number;
+	int fd = open_below(folder, path, flags & kept, resolve), number;
 
 	if (fd < 0)
 		return fd;
@@ -161,7 +161,7 @@ static long read_link(struct uvd_run_tree *tree, const struct uvd_run_args *args
 	return answer_put(tree, args->buf, target, n) ? -EFAULT : n;
 }
 
-static long answer_folder(struct uvd_run_tree *tree, const struct uvd_run_args *args, const char *path)
+static long answer_folder(struct uvd_run_tree *tree, const struct uvd_run_args *args, int folder, const char *path)
 {
 	unsigned int flags = O_PATH;
 	struct stat st;
@@ -169,12 +169,12 @@ static long answer_folder(struct uvd_run_tree *tree, const struct uvd_run_args *
 	int fd;
 
 	if (args->op == UVD_RUN_OPEN)
-		return folder_open(tree, path, args->flags, args->resolve);
+		return folder_open(tree, folder, path, args->flags, args->resolve);
 	if (args->op == UVD_RUN_XATTR)
 		return -EOPNOTSUPP;
 	if (args->flags & AT_SYMLINK_NOFOLLOW || args->op == UVD_RUN_READLINK)
 		flags |= O_NOFOLLOW;
-	fd = open_below(tree->engine, path, flags, 0);
+	fd = open_below(folder, path, flags, 0);
 	if (fd < 0)
 		return fd;
 	if (args->op == UVD_RUN_READLINK)
@@ -245,6 +245,18 @@ static bool is_mounted_folder(const struct uvd_run_tree *tree, const char *path)
 	return tree->mounted & (strncmp(path, "dev/", 4) ? UVD_RUN_MOUNTED_SYS : UVD_RUN_MOUNTED_DEV);
 }
 
+static long answer_published(struct uvd_run_tree *tree, const struct uvd_run_args *args, const struct uvd_run_target *t)
+{
+	int folder;
+
+	if (args->op == UVD_RUN_OPEN)
+		uvd_run_show_counters_at(tree->engine, t->path);
+	if (!t->in_run && is_mounted_folder(tree, t->path))
+		return UVD_RUN_CONTINUE;
+	folder = uvd_run_folder(tree, t->in_run);
+	return folder < 0 ? UVD_RUN_CONTINUE : answer_folder(tree, args, folder, t->path);
+}
+
 long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *call)
 {
 	struct uvd_run_args args = *call;
@@ -253,14 +265,14 @@ long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *c
 	if (!uvd_run_caller(tree) || (args.how && !read_how(tree, &args)))
 		return UVD_RUN_CONTINUE;
 	uvd_run_resolve(&tree->call->caller, tree->engine->root, &args, &target);
-	if (target.place == UVD_RUN_ELSEWHERE)
-		return UVD_RUN_CONTINUE;
-	if (target.place == UVD_RUN_TREE && args.op == UVD_RUN_OPEN)
-		uvd_run_show_counters_at(tree->engine, target.path);
-	if (target.place == UVD_RUN_TREE && is_mounted_folder(tree, target.path))
-		return UVD_RUN_CONTINUE;
-	if (target.place == UVD_RUN_UCAP)
+	switch (target.place) {
+	case UVD_RUN_NODE:
+		return answer_node(tree, &args, target.number);
+	case UVD_RUN_UCAP:
 		return uvd_run_ucap_path(tree, &args, target.path);
-	return target.place == UVD_RUN_NODE ? answer_node(tree, &args, target.number)
-					    : answer_folder(tree, &args, target.path);
+	case UVD_RUN_TREE:
+		return answer_published(tree, &args, &target);
+	default:
+		return UVD_RUN_CONTINUE;
+	}
 }

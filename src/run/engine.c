@@ -139,7 +139,9 @@ static int host_setup(struct host *h)
 	int err;
 
 	e->log = uvd_log_new(STDERR_FILENO, "uverbsctl run", h->l->options->log_level);
-	strcpy(e->root, h->l->root);
+	/* Without symbolic links and "//", as in what the kernel says of an open file: paths are compared. */
+	if (!realpath(h->l->root, e->root) || !uvd_run_slash(getpid(), &e->slash))
+		return -errno;
 	e->rootfd = open(e->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (!e->log || e->rootfd < 0)
 		return -ENOMEM;
@@ -192,6 +194,8 @@ static void host_teardown(struct host *h)
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_sysfs_destroy(sys);
 	close(e->rootfd);
+	if (e->detached > 0)
+		close(e->detached);
 	uvd_dir_remove(AT_FDCWD, e->root);
 	uvd_log_free(e->log);
 }
@@ -265,6 +269,9 @@ static void run_tree_start(struct uvd_run_tree *tree, const struct uvd_run_msg *
 	tree->agent = fds[2];
 	memcpy(tree->windows, msg->windows, sizeof(tree->windows));
 	tree->mounted = msg->mounted;
+	tree->slash = tree->engine->slash;
+	if (tree->mounted)
+		uvd_run_slash(msg->status, &tree->slash);
 	tree->chooses_ids = msg->chooses_ids;
 	/* PROGRAM waits in its exec until the listener is served, so it has set no filter of its own yet. */
 	tree->filters = uvd_borrow_num_filters(msg->status);

@@ -72,6 +72,7 @@ struct uvd_run_tree {
 	unsigned int clock; /* counts look-ups of slots */
 	uint64_t tick; /* the kernel's tick in which the call arrived: the caller's id is not reused in it (slot.c) */
 	unsigned int mounted; /* UVD_RUN_MOUNTED_* */
+	struct uvd_run_inode slash; /* the root of programs that find the run's folder by its path */
 	bool many_pids, chooses_ids; /* how soon a thread id can be reused: slot.c */
 	struct uvd_run_change {
 		pid_t tid; /* 0: unused */
@@ -127,6 +128,9 @@ struct uvd_run_engine {
 	struct uvd_run_ucap ucaps[UVD_MAX_UCAPS]; /* index: the bit */
 	char root[PATH_MAX]; /* the run's folder: its sys/ and dev/ stand for the system's */
 	int rootfd;
+	pthread_mutex_t detached_lock; /* protects the next one */
+	int detached; /* an fd of the detached mount; 0: not made yet; a negative errno: it cannot be made */
+	struct uvd_run_inode slash; /* the engine's root */
 	struct uvd_log *log;
 	struct uvd_run_tree *trees;
 };
@@ -167,6 +171,15 @@ long uvd_run_answer_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *
 /* call.c: calls by fd, and the node's open(). */
 long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *args);
 long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsigned int flags);
+
+/* detached.c: stores which folder is the root of this process or thread. Returns false if that cannot be found out. */
+bool uvd_run_slash(pid_t tid, struct uvd_run_inode *slash);
+/*
+ * detached.c: returns an fd, which stays open, of the folder in which the caller finds what the run publishes, or a negative
+ * errno: the kernel shall carry out the call. in_run: the caller has named the run's folder itself. The fd is that of the
+ * run's folder, or of a mount that has nothing above it.
+ */
+int uvd_run_folder(struct uvd_run_tree *tree, bool in_run);
 
 /* devices.c */
 

@@ -76,7 +76,7 @@ static int mount_put_text(const char *path, const char *text)
 	return n < 0 ? -1 : 0;
 }
 
-/* Maps the user and the group to themselves, so that PROGRAM's ids stay. Returns 0, or -1 with errno. */
+/* Maps the user and the group to themselves, so that the ids stay. Returns 0, or -1 with errno. */
 static int mount_map_ids(uid_t uid, gid_t gid)
 {
 	char users[32], groups[32];
@@ -88,17 +88,23 @@ static int mount_map_ids(uid_t uid, gid_t gid)
 	       mount_put_text("/proc/self/gid_map", groups);
 }
 
-static int mount_enter_namespaces(void)
+int uvd_run_enter_user_namespace(void)
 {
 	const uid_t uid = geteuid();
 	const gid_t gid = getegid();
 
+	return unshare(CLONE_NEWUSER | CLONE_NEWNS) || mount_map_ids(uid, gid) ? -errno : 0;
+}
+
+static int mount_enter_namespaces(void)
+{
+	int err;
+
 	capng_get_caps_process();
 	if (capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN))
 		return unshare(CLONE_NEWNS) ? mount_complain("cannot make a mount namespace", errno, NULL) : 0;
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || mount_map_ids(uid, gid))
-		return mount_complain("cannot make a user namespace", errno, mount_remedy);
-	return 0;
+	err = uvd_run_enter_user_namespace();
+	return err ? mount_complain("cannot make a user namespace", -err, mount_remedy) : 0;
 }
 
 /* ---- the mounts -------------------------------------------------------------------------------------------------- */

@@ -261,6 +261,18 @@ static bool make_absolute(struct uvd_caller *c, const char *root, const struct u
 	return !(args->resolve & RESOLVE_NO_XDEV) || same_top(base, abs);
 }
 
+/* Is it sys/ of the run's folder, which SYSFS_PATH names, or a file below it? Then makes abs the path below that folder. */
+static bool path_is_in_run(char *abs, const char *root)
+{
+	const size_t len = strlen(root);
+	const char *below = abs + len;
+
+	if (!len || strncmp(abs, root, len) || strncmp(below, "/sys", 4) || (below[4] && below[4] != '/'))
+		return false;
+	memmove(abs, below + 1, strlen(below));
+	return true;
+}
+
 static void path_classify(char *abs, struct uvd_run_target *t)
 {
 	const char *name = abs + strlen(DEV_DIR "/uverbs");
@@ -288,12 +300,18 @@ void uvd_run_resolve(struct uvd_caller *c, const char *root, const struct uvd_ru
 	char path[PATH_MAX + 1];
 
 	t->place = UVD_RUN_ELSEWHERE;
+	t->in_run = false;
 	/* If the path cannot be read, the kernel carries out the call, and finds the errno. */
 	if (!args->path || run_path_read(c, args->path, path))
 		return;
 	/* All paths of ours contain one of these, except those that are relative to one of our own folders. */
 	if (!strstr(path, "infiniband") && !strstr(path, "uverbs"))
 		return;
-	if (make_absolute(c, root, args, path, t->path))
+	if (!make_absolute(c, root, args, path, t->path))
+		return;
+	t->in_run = path_is_in_run(t->path, root);
+	if (t->in_run)
+		t->place = UVD_RUN_TREE;
+	else
 		path_classify(t->path, t);
 }

@@ -56,6 +56,7 @@ enum uvd_run_place {
 
 struct uvd_run_target {
 	enum uvd_run_place place;
+	bool in_run; /* TREE: the path names the run's folder itself, as SYSFS_PATH does */
 	unsigned int number; /* NODE: N */
 	char path[PATH_MAX]; /* TREE: below the run's folder; UCAP: the name */
 };

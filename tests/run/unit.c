@@ -87,7 +87,7 @@ START_TEST(filter_is_made)
 }
 END_TEST
 
-static void resolve_at(int fd, const char *path, uint64_t how, struct uvd_run_target *t)
+static void resolve_in(const char *root, int fd, const char *path, uint64_t how, struct uvd_run_target *t)
 {
 	char *page = aligned_alloc(4096, 8192);
 	struct uvd_caller c = { .mem = &uvd_mem_self, .tid = getpid() };
@@ -96,8 +96,13 @@ static void resolve_at(int fd, const char *path, uint64_t how, struct uvd_run_ta
 	memset(page, 0, 8192);
 	strcpy(page, path);
 	args.path = (uintptr_t)page;
-	uvd_run_resolve(&c, "", &args, t);
+	uvd_run_resolve(&c, root, &args, t);
 	free(page);
+}
+
+static void resolve_at(int fd, const char *path, uint64_t how, struct uvd_run_target *t)
+{
+	resolve_in("", fd, path, how, t);
 }
 
 static void resolve_as(const char *path, uint64_t how, struct uvd_run_target *t)
@@ -143,6 +148,42 @@ START_TEST(paths_are_sorted)
 		if (cases[i].below)
 			ck_assert_str_eq(t.path, cases[i].below);
 	}
+}
+END_TEST
+
+/* A program may have another root, where this path means nothing. The control socket is not for it. */
+START_TEST(path_that_names_the_runs_folder_is_known)
+{
+	static const char root[] = "/x/uverbsd-run-a";
+	static const struct {
+		const char *path, *below;
+	} cases[] = {
+		{ "/x/uverbsd-run-a/sys", "sys" },
+		{ "/x/uverbsd-run-a/sys/", "sys" },
+		{ "/x/../x//uverbsd-run-a/./sys/class", "sys/class" },
+		{ "/x/uverbsd-run-a/sys/class/infiniband/rxe0", "sys/class/infiniband/rxe0" },
+		{ "/x/uverbsd-run-a", NULL },
+		{ "/x/uverbsd-run-a/system", NULL },
+		{ "/x/uverbsd-run-a/control", NULL },
+		{ "/x/uverbsd-run-a/sys/../control", NULL },
+		{ "/x/uverbsd-run-a/dev/infiniband/uverbs0", NULL },
+		{ "/x/uverbsd-run-a/dev/infiniband", NULL },
+		{ "/x/uverbsd-run-ab/sys/class/infiniband", NULL },
+		{ "/y/x/uverbsd-run-a/sys/class/infiniband", NULL },
+	};
+	struct uvd_run_target t;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		resolve_in(root, -100, cases[i].path, 0, &t);
+		ck_assert_msg(t.in_run == !!cases[i].below, "%s: %d", cases[i].path, t.in_run);
+		ck_assert_msg(t.place == (cases[i].below ? UVD_RUN_TREE : UVD_RUN_ELSEWHERE), "%s: %d", cases[i].path,
+			      t.place);
+		if (cases[i].below)
+			ck_assert_str_eq(t.path, cases[i].below);
+	}
+	resolve_in(root, -100, "/sys/class/infiniband", 0, &t);
+	ck_assert_int_eq(t.place, UVD_RUN_TREE);
+	ck_assert(!t.in_run);
 }
 END_TEST
 
@@ -412,6 +453,7 @@ int main(void)
 	tcase_add_test(t, windows_lie_below_the_limit);
 	tcase_add_test(t, filter_is_made);
 	tcase_add_test(t, paths_are_sorted);
+	tcase_add_test(t, path_that_names_the_runs_folder_is_known);
 	tcase_add_test(t, path_that_leaves_its_folder_or_file_system_is_elsewhere);
 	tcase_add_test(t, path_that_begins_at_a_pipe_or_socket_is_elsewhere);
 	tcase_add_test(t, files_are_known_by_inode_and_mount);
