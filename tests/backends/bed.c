@@ -504,6 +504,14 @@ void send_small(struct end *from, struct end *to, enum ibv_wr_opcode opcode, uin
 	ck_assert_int_eq(post_send_wr(from, &wr), 0);
 }
 
+void expect_not_postable(struct end *end, const struct uvd_send_wr *wr)
+{
+	ck_assert_int_eq(post_send_wr(end, wr), bed_is_mapped() ? 0 : -EINVAL);
+	if (bed_is_mapped())
+		expect(end->scq, 0xa, IBV_WC_LOC_QP_OP_ERR);
+	expect_nothing(end->scq);
+}
+
 struct ibv_wc expect(struct uvd_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
 {
 	struct ibv_wc wc = wait_wc(cq);

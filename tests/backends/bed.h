@@ -103,6 +103,11 @@ uint64_t now_us(void);
  */
 struct uvd_send_wr wr_to(struct end *peer, enum ibv_wr_opcode opcode, const struct ibv_sge *sge, int num_sge);
 void send_small(struct end *from, struct end *to, enum ibv_wr_opcode opcode, uint32_t length);
+/*
+ * No post takes wr, whose wr_id is 0xa and which is signalled: EINVAL. A mapped queue holds what its client wrote: there the
+ * request completes with LOC_QP_OP_ERR.
+ */
+void expect_not_postable(struct end *end, const struct uvd_send_wr *wr);
 /* Waits for the next completion, which must have this wr_id and status. */
 struct ibv_wc expect(struct uvd_cq *cq, uint64_t wr_id, enum ibv_wc_status status);
 void expect_nothing(struct uvd_cq *cq);

@@ -106,6 +106,10 @@ START_TEST(test_ud_grh_names_both_gids)
 	ck_assert_int_eq(send_ud(100, 0x1234), 0);
 	wc = wait_wc(b->rcq);
 	ck_assert_uint_eq(wc.wc_flags, IBV_WC_WITH_IMM | IBV_WC_GRH);
+	ck_assert_uint_eq(wc.imm_data, 5);
+	ck_assert_uint_eq(wc.byte_len, 140);
+	ck_assert_uint_eq(wc.src_qp, a->qp->qp_num);
+	ck_assert_uint_eq(wc.slid, 0); /* an Ethernet port has no LID */
 	ck_assert_int_eq(memcmp(&grh->sgid, &from->gids[0], 16), 0);
 	ck_assert_int_eq(memcmp(&grh->dgid, &to->gids[0], 16), 0);
 	ck_assert_uint_eq(b->buf[0] >> 4, 6);
@@ -248,15 +252,34 @@ START_TEST(test_ud_without_receive_or_too_long_is_lost)
 }
 END_TEST
 
-START_TEST(test_ud_posts_that_are_einval)
+START_TEST(test_ud_request_without_an_address_of_its_pd_is_einval)
 {
 	struct uvd_ah other = *ah;
 
 	bed_connect(&bed, IBV_QPT_UD);
-	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_RDMA_WRITE, .ah = ah), -EINVAL);
 	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND), -EINVAL);
 	other.pd = b->side->pd;
 	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND, .ah = &other), -EINVAL);
+}
+END_TEST
+
+static const enum ibv_wr_opcode not_of_datagrams[] = {
+	IBV_WR_RDMA_WRITE,	   IBV_WR_RDMA_WRITE_WITH_IMM,	IBV_WR_RDMA_READ,
+	IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_INV
+};
+
+START_TEST(test_ud_has_sends_only)
+{
+	struct ibv_sge sge = sge_at(a, 0, 8);
+	struct uvd_send_wr wr = wr_to(b, not_of_datagrams[_i], &sge, 1);
+
+	bed_connect(&bed, IBV_QPT_UD);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	wr.ah = ah;
+	wr.remote_qpn = b->qp->qp_num;
+	wr.remote_qkey = 0x1234;
+	expect_not_postable(a, &wr);
+	expect_nothing(b->rcq);
 }
 END_TEST
 
@@ -307,7 +330,39 @@ START_TEST(test_uc_carries_sends_and_writes)
 				 .remote_addr = (uintptr_t)b->buf + 100000, .rkey = b->mr->rkey),
 			 0);
 	ck_assert_int_eq(memcmp(a->buf, b->buf + 100000, 100000), 0);
-	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1), -EINVAL);
+}
+END_TEST
+
+static const enum ibv_wr_opcode not_of_uc[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
+						IBV_WR_ATOMIC_FETCH_AND_ADD };
+
+START_TEST(test_uc_has_no_reads_and_no_atomics)
+{
+	struct ibv_sge sge = sge_at(a, 0, 8);
+	struct uvd_send_wr wr = wr_to(b, not_of_uc[_i], &sge, 1);
+
+	bed_connect(&bed, IBV_QPT_UC);
+	expect_not_postable(a, &wr);
+	ck_assert_int_eq(a->buf[1], 7); /* a READ would bring 0 */
+}
+END_TEST
+
+START_TEST(test_uc_error_at_the_sender_is_sqe_and_rts_again)
+{
+	struct ibv_sge sge = sge_at(a, 0, 8);
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_RDMA_WRITE, &sge, 1);
+
+	bed_connect(&bed, IBV_QPT_UC);
+	sge.lkey ^= 1;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect_sent(IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(state_of(a), IBV_QPS_SQE);
+	send_small(a, b, IBV_WR_RDMA_WRITE, 8);
+	expect_sent(IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(to_state(a, IBV_QPS_RTS), 0);
+	send_small(a, b, IBV_WR_RDMA_WRITE, 8);
+	expect_sent(IBV_WC_SUCCESS);
+	ck_assert_int_eq(b->buf[1], 7);
 }
 END_TEST
 
@@ -390,20 +445,23 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 30);
 	add_own_queue_test(t, test_ud_message_follows_40_bytes,
-			   "the port has a LID, which no mapped queue can address");
+			   "all ports of mapped queues are Ethernet, where each packet has a GRH");
 	tcase_add_test(t, test_ud_grh_names_both_gids);
 	add_own_queue_loop_test(t, test_ud_header_has_the_length_of_the_message, 0,
-				2 * sizeof(payloads) / sizeof(payloads[0]),
-				"the port has a LID, which no mapped queue can address");
+				2 * sizeof(payloads) / sizeof(payloads[0]), "all ports of mapped queues are Ethernet");
 	tcase_add_test(t, test_ud_header_of_ipv4_gids_is_an_ipv4_header_in_the_last_20_bytes);
 	tcase_add_test(t, test_ud_header_of_an_ipv4_and_an_ipv6_gid_is_an_ipv6_header);
 	tcase_add_loop_test(t, test_completions_of_connected_qps_have_no_grh, 0, 2);
 	tcase_add_test(t, test_ud_wrong_qkey_is_lost);
 	tcase_add_test(t, test_ud_without_receive_or_too_long_is_lost);
-	add_own_queue_test(t, test_ud_posts_that_are_einval, "the garbage test of test_burst.c has mapped queues");
+	add_own_queue_test(t, test_ud_request_without_an_address_of_its_pd_is_einval,
+			   "a request in a mapped queue holds the address itself, and names no handle");
+	tcase_add_loop_test(t, test_ud_has_sends_only, 0, sizeof(not_of_datagrams) / sizeof(not_of_datagrams[0]));
 	tcase_add_test(t, test_ud_message_above_the_mtu_is_a_length_error_and_sqe);
 	tcase_add_test(t, test_ud_error_at_the_sender_is_sqe_and_rts_again);
-	add_own_queue_test(t, test_uc_carries_sends_and_writes, "the garbage test of test_burst.c has mapped queues");
+	tcase_add_test(t, test_uc_carries_sends_and_writes);
+	tcase_add_loop_test(t, test_uc_has_no_reads_and_no_atomics, 0, sizeof(not_of_uc) / sizeof(not_of_uc[0]));
+	tcase_add_test(t, test_uc_error_at_the_sender_is_sqe_and_rts_again);
 	tcase_add_test(t, test_uc_loses_what_the_peer_cannot_take);
 	tcase_add_loop_test(t, test_uc_receiver_that_is_connected_anew_gets_nothing_of_the_old_message, 0, 2);
 	tcase_add_loop_test(t, test_qp_that_fails_in_the_last_step_of_a_message_has_not_received_it, 0, 2);

@@ -246,7 +246,7 @@ int main(void)
 	tcase_add_test(t, test_attach_and_detach_that_are_einval);
 	tcase_add_test(t, test_groups_and_members_are_limited);
 	add_own_queue_loop_test(t, test_datagrams_that_do_not_reach_the_group, 0, 6,
-				"the port has a LID, which no mapped queue can address");
+				"all ports of mapped queues are Ethernet, where each packet has a GRH");
 	tcase_add_test(t, test_chosen_gids_are_in_many_buckets);
 	return run_suite("backends: soft multicast", t);
 }

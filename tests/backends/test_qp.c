@@ -89,7 +89,8 @@ START_TEST(test_reset_forgets_queues_and_the_qp_connects_again)
 	ck_assert_int_eq(post_recv_at(a, 1, 0, 8), 0);
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(to_state(&bed.end[i], IBV_QPS_RESET), 0);
-	ck_assert_int_eq(post_recv_at(a, 1, 0, 8), -EINVAL);
+	if (!bed_is_mapped()) /* the provider of mapped queues refuses the receive, and not the engine */
+		ck_assert_int_eq(post_recv_at(a, 1, 0, 8), -EINVAL);
 	bed_connect(&bed, IBV_QPT_RC);
 	expect_nothing(a->scq);
 	expect_nothing(a->rcq);
@@ -178,8 +179,12 @@ START_TEST(test_bad_requests_are_einval_and_name_the_first)
 	expect(a->scq, 0, IBV_WC_SUCCESS);
 	expect_nothing(a->scq);
 	ck_assert_int_eq(send_wr(a, .opcode = 77), -EINVAL);
-	/* The requester's SGE of an atomic must be aligned to 8 bytes. */
+	/* The requester's SGE of an atomic must be aligned to 8 bytes, and have 8. */
 	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = sge, .num_sge = 1), -EINVAL);
+	sge[0] = sge_at(a, 8, 7);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = sge, .num_sge = 1), -EINVAL);
+	sge[0].length = 8;
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = sge, .num_sge = 1), 0);
 }
 END_TEST
 
@@ -372,14 +377,14 @@ static void add_state_tests(TCase *t)
 {
 	tcase_add_test(t, test_error_flushes_in_order_and_later_posts_too);
 	tcase_add_test(t, test_error_flushes_a_queue_that_is_refilled_only_once);
-	add_own_queue_test(t, test_reset_forgets_queues_and_the_qp_connects_again,
-			   "the provider of mapped queues refuses the receive, and not the engine");
+	tcase_add_test(t, test_reset_forgets_queues_and_the_qp_connects_again);
 	tcase_add_test(t, test_post_that_the_state_refuses_is_never_carried_out);
 	tcase_add_test(t, test_post_send_needs_rts);
 	tcase_add_test(t, test_false_current_state_is_refused);
-	add_own_queue_test(t, test_full_queues_are_enomem, "a mapped queue is rounded up");
+	add_own_queue_test(t, test_full_queues_are_enomem,
+			   "the provider of mapped queues refuses the post, and not the engine");
 	add_own_queue_test(t, test_bad_requests_are_einval_and_name_the_first,
-			   "the garbage test of test_burst.c has mapped queues");
+			   "in a mapped queue an invalid request is a completion, and no post that fails");
 	tcase_add_test(t, test_sqd_holds_requests_back_and_says_when_drained);
 	tcase_add_test(t, test_unsignalled_success_makes_no_completion);
 	tcase_add_test(t, test_sq_sig_all_signals_everything);

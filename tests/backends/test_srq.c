@@ -286,7 +286,18 @@ END_TEST
 
 START_TEST(test_limit_over_the_size_is_einval)
 {
-	ck_assert_int_eq(modify(IBV_SRQ_LIMIT, 0, 17), -EINVAL);
+	const uint32_t size = query().max_wr;
+
+	ck_assert_uint_ge(size, 16);
+	ck_assert_int_eq(modify(IBV_SRQ_LIMIT, 0, size + 1), -EINVAL);
+	ck_assert_uint_eq(query().srq_limit, 0);
+	ck_assert_int_eq(modify(IBV_SRQ_LIMIT, 0, size), 0);
+	ck_assert_uint_eq(query().srq_limit, size);
+}
+END_TEST
+
+START_TEST(test_resize_below_the_limit_is_einval)
+{
 	ck_assert_int_eq(modify(IBV_SRQ_LIMIT, 0, 16), 0);
 	ck_assert_int_eq(modify(IBV_SRQ_MAX_WR, 15, 0), -EINVAL);
 	ck_assert_int_eq(modify(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT, 15, 15), 0);
@@ -387,7 +398,9 @@ int main(void)
 	tcase_add_test(t, test_qp_that_waits_in_the_srq_may_be_destroyed);
 	tcase_add_test(t, test_keys_are_of_the_srqs_pd);
 	tcase_add_test(t, test_limit_event_comes_once_below_the_limit);
-	add_own_queue_test(t, test_limit_over_the_size_is_einval, "a mapped queue is rounded up");
+	tcase_add_test(t, test_limit_over_the_size_is_einval);
+	add_own_queue_test(t, test_resize_below_the_limit_is_einval,
+			   "the core resizes mapped queues: tests/objects/test_queue.c");
 	add_own_queue_test(t, test_resize_keeps_what_is_queued_in_order,
 			   "the core resizes mapped queues: tests/objects/test_queue.c");
 	tcase_add_test(t, test_error_leaves_the_srq_alone_and_says_last_wqe_once);

@@ -232,6 +232,55 @@ START_TEST(test_srq_is_resized_and_tells_where)
 }
 END_TEST
 
+static struct uvd_queue *srq_queue(uint32_t handle)
+{
+	struct uvd_uobject *uobj;
+	struct uvd_queue *q;
+
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_srq, handle, UVD_UOBJ_READ, &uobj), 0);
+	q = ((struct uvd_srq *)uobj->object)->queue;
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
+	return q;
+}
+
+START_TEST(test_srq_is_resized_to_what_is_queued_and_not_below)
+{
+	struct {
+		struct ib_uverbs_create_srq_resp core;
+		struct rxe_create_srq_resp driver;
+	} resp = {};
+	struct ib_uverbs_create_srq create = { .max_wr = 15, .max_sge = 1 };
+	struct mminfo place = {};
+	struct {
+		struct ib_uverbs_modify_srq core;
+		struct rxe_modify_srq_cmd driver;
+	} modify = { .core = { .attr_mask = IBV_SRQ_MAX_WR }, .driver.mmap_info_addr = (uintptr_t)&place };
+	const struct rxe_queue_buf *queue;
+
+	begin(true);
+	create.pd_handle = pd;
+	ck_assert_int_eq(WRITE(&h, CREATE_SRQ, &create, &resp), 0);
+	modify.core.srq_handle = resp.core.srq_handle;
+	for (int n = 0; n < 7; n++) {
+		((struct rxe_recv_wqe *)next_entry(srq_queue(resp.core.srq_handle)))->wr_id = n;
+		publish(srq_queue(resp.core.srq_handle));
+	}
+	modify.core.max_wr = 3; /* one of 4 to 7 would be rounded up to 7 */
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), -EINVAL);
+	modify.core.max_wr = 7;
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), 0);
+	queue = (const void *)srq_queue(resp.core.srq_handle)->memory;
+	ck_assert_uint_eq(queue->index_mask, 7);
+	ck_assert_uint_eq(queue->producer_index - queue->consumer_index, 7);
+	for (uint32_t n = 0; n < 7; n++) {
+		const uint32_t at = (queue->consumer_index + n) & queue->index_mask;
+		const struct rxe_recv_wqe *wqe = (const void *)(queue->data + ((size_t)at << queue->log2_elem_size));
+
+		ck_assert_uint_eq(wqe->wr_id, n);
+	}
+}
+END_TEST
+
 /* ---- traffic ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_requests_of_a_mapped_queue_are_carried_out_in_their_order)
@@ -442,9 +491,9 @@ TEST_LIST(test_cq_tells_where_its_queue_is, test_no_room_for_the_drivers_answer_
 	  test_queue_ends_where_the_backend_refuses, test_no_shared_memory_is_told_and_nothing_stays,
 	  test_qp_tells_where_both_queues_are, test_commands_of_the_data_path_are_rxes,
 	  test_resized_cq_has_another_queue, test_resize_that_is_refused_keeps_the_queue,
-	  test_srq_is_resized_and_tells_where, test_requests_of_a_mapped_queue_are_carried_out_in_their_order,
-	  test_receive_that_comes_during_a_wait_is_seen, test_looking_uses_up_no_retry,
-	  test_request_that_no_post_would_take_fails_and_flushes_the_rest,
+	  test_srq_is_resized_to_what_is_queued_and_not_below, test_srq_is_resized_and_tells_where,
+	  test_requests_of_a_mapped_queue_are_carried_out_in_their_order, test_receive_that_comes_during_a_wait_is_seen,
+	  test_looking_uses_up_no_retry, test_request_that_no_post_would_take_fails_and_flushes_the_rest,
 	  test_transport_that_answers_first_does_the_work_itself,
 	  test_an_observer_sees_requests_with_their_lists_and_inline_data_and_completions,
 	  test_an_observer_that_counts_and_one_that_has_gone_see_no_entries)

@@ -32,15 +32,18 @@ def test_the_tests_that_it_names_exist():
 
 MESON = (ROOT / "tests/backends/meson.build").read_text()
 MAPPED = set(re.findall(r"'(\w+)'", re.search(r"backends_mapped = \[(.*?)\]", MESON, re.S).group(1)))
-# Files whose tests run once, and why that is enough, or what is missing.
+# Files whose tests run once, and why that is enough.
 ONCE = {
     "backends/test_xrc.c": "the provider of mapped queues has no XRC",
     "backends/test_raw.c": "the provider of mapped queues has no RAW_PACKET",
-    "backends/test_burst_large.c": "not run with mapped queues",
-    "backends/test_movers.c": "not run with mapped queues",
+    "objects/test_queue.c": "mapped",
 }
 CODE = {path: path.read_text() for path in sorted((ROOT / "tests").rglob("*.c"))}
-NO_QUEUE = "decided before a queue is used"
+NO_QUEUE = "no queue takes part in it"
+MISSING = "not run with mapped queues"
+# The rules of the ABI run on hfi1, with own rings, and on rxe, with mapped queues, but for those of posts: rxe's provider makes none by calls.
+RULES_HAVE_BOTH = all(f"--persona {p}" in (ROOT / "scripts/test").read_text() for p in ("hfi1", "rxe"))
+RULES_OF_POSTS = ["abi/rules_post.c", "abi/data.c"]
 # tests/programs run each case on hfi1, with own rings, and under `run` on rxe, with mapped queues.
 PROTECTION_HAS_BOTH = '["ioctl", "write"] + ([] if CUSE else ["rxe"])' in (ROOT / "tests/programs/conftest.py").read_text()
 
@@ -60,8 +63,11 @@ def way_of(name):
             return "mapped"
         if path.parent.name == "backends" and path.stem.removeprefix("test_") in MAPPED:
             return "both"
-        return ONCE.get(file, NO_QUEUE if path.parent.name != "backends" else "not run with mapped queues")
-    return NO_QUEUE
+        if path.parent.name == "abi" and RULES_HAVE_BOTH and file not in RULES_OF_POSTS:
+            return "both"
+        return ONCE.get(file, NO_QUEUE if path.parent.name != "backends" else MISSING)
+    of_each_device = any(f"\ndef {name}(device)" in path.read_text() for path in (ROOT / "tests/programs").glob("*.py"))
+    return "both" if of_each_device and PROTECTION_HAS_BOTH else NO_QUEUE
 
 
 def queues_of(row):
@@ -82,6 +88,10 @@ def test_each_test_that_runs_with_own_rings_alone_is_one_of_a_file_that_runs_bot
 def test_the_queues_of_each_statement_are_those_that_its_tests_run_with():
     wrong = {row[0]: (row[6].rstrip(" |"), queues_of(row)) for row in ROWS if row[6].rstrip(" |") != queues_of(row)}
     assert not wrong
+
+
+def test_a_statement_that_is_tested_with_own_rings_alone_says_why():
+    assert not [row[0] for row in ROWS if MISSING in row[6]]
 
 
 def test_the_number_of_statements_tested_both_ways_is_that_of_the_rows():

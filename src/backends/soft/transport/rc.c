@@ -330,8 +330,8 @@ static struct soft_outcome rc_conclude(struct rc *rc)
 	struct soft_qp *peer = rc->peer;
 
 	/*
-	 * Class J: the receive ends in error, and no NAK goes out. The kernel's rxe acknowledges the request then, and
-	 * the requester takes it for carried out (RC-40 of docs/conformance.md).
+	 * Class J: the receive ends in error, and no NAK goes out. No acknowledgement does, either: the requester would take the
+	 * request for carried out, as it does with the kernel's rxe, which acknowledges it (RC-40 of docs/conformance.md).
 	 */
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV &&
 	    soft_invalidate_mw(soft_target_pd(peer), peer->qp.qp_num, wqe->invalidate_rkey)) {
