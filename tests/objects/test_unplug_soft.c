@@ -170,6 +170,8 @@ START_TEST(test_the_peer_of_an_unplugged_device_gets_retry_errors)
 }
 END_TEST
 
+static atomic_uint num_received;
+
 /* Receives from send_all() until the receiver's device is removed. send_all() ends when either device is. */
 static void *receive(void *arg)
 {
@@ -183,7 +185,7 @@ static void *receive(void *arg)
 		if (ret == -ENOMEM) /* full */
 			ret = 0;
 		while (ret >= 0 && (ret = end_poll(e, &wc)) > 0)
-			;
+			num_received++;
 	}
 	return (void *)(intptr_t)ret;
 }
@@ -205,16 +207,18 @@ static void *send_all(void *arg)
 	return (void *)(intptr_t)(ret < 0 ? ret : (int)wc.status);
 }
 
-/* _i: the end whose device is removed: 0: the sender, 1: the receiver. */
+/* _i: the end whose device is removed: 0: the sender, 1: the receiver. Messages have arrived by then, and others follow. */
 START_TEST(test_removal_under_traffic)
 {
+	enum { SOME = 100 };
 	pthread_t sender, receiver;
 	void *sent, *received;
 
 	setup_ends();
 	pthread_create(&receiver, NULL, receive, &ends[1]);
 	pthread_create(&sender, NULL, send_all, &ends[0]);
-	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+	while (num_received < SOME)
+		sched_yield();
 	uvd_device_remove(ends[_i].h->dev);
 	pthread_join(sender, &sent);
 	ck_assert_int_eq((intptr_t)sent, _i ? IBV_WC_RETRY_EXC_ERR : -EIO);
