@@ -2,6 +2,7 @@
 """What a plug-in is compiled and linked with: the public headers, the functions that they mark UVD_API, uverbsd.pc."""
 import os
 import pathlib
+import platform
 import re
 import subprocess
 
@@ -80,6 +81,27 @@ def test_pkg_config_knows_version_and_folder_of_plug_ins(installed):
     assert ask("--variable=api_version") == re.findall(r"UVD_API_VERSION =? ?(\d+)", (headers / "api.h").read_text())
     folder, = ask("--variable=plugindir")
     assert folder.endswith("/uverbsd/plugins") and folder.startswith(str(headers.parents[1]))
+
+
+def layout(tmp_path, names):
+    """The size of each public struct, and of those that may grow the offset of the last field that layout.txt names."""
+    lines = [f'printf("{" ".join(n)} %zu\\n", ' + (f"offsetof(struct {n[0]}, {n[1]})" if len(n) > 1 else f"sizeof(struct {n[0]})") + ");"
+             for n in names]
+    source, program = tmp_path / "layout.c", tmp_path / "layout"
+    source.write_text("#include <stddef.h>\n#include <stdio.h>\n" + "".join(f"#include <uverbsd/{h.name}>\n" for h in HEADERS) +
+                      "int main(void)\n{\n" + "\n".join(lines) + "\n}\n")
+    run(*CC, "-I", ROOT / "include", source, "-o", program)
+    return run(program).splitlines()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="layout.txt has the sizes of x86_64")
+def test_what_plug_ins_rely_on_changes_with_the_api_version_only(tmp_path):
+    version, *known = [line for line in (HERE / "layout.txt").read_text().splitlines() if not line.startswith("#")]
+    names = [tuple(line.split()[:-1]) for line in known]
+    public = {name for header in HEADERS for name in re.findall(r"^struct (uvd_\w+) \{", code_of(header), re.M)}
+    assert {n[0] for n in names} == public
+    assert layout(tmp_path, names) == known, "a plug-in of this API version could misbehave: UVD_API_VERSION grows with this change"
+    assert f"#define UVD_API_VERSION {version.split()[-1]}\n" in (ROOT / "include/uverbsd/api.h").read_text()
 
 
 @pytest.mark.parametrize("options", [[], ["-std=c11"]], ids=["gnu", "c11"])
