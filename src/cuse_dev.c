@@ -460,6 +460,8 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 	/* Without mmfd an exec of the opener would go unnoticed, and the new program's write() would be accepted. */
 	if (!err && c->config.link && f->opener.mmfd < 0)
 		err = c->dev->gone ? -EIO : -EACCES;
+	if (err == -EACCES && f->opener.refused)
+		uvd_opener_log_refused(caller, c->dev->engine->log, c->dev->config.ibdev);
 	if (!err)
 		f->file = uvd_file_open(c->dev, caller->account, &err);
 	if (f->file) {

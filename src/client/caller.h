@@ -19,6 +19,7 @@
 struct uvd_account;
 struct uvd_accounts;
 struct uvd_caller;
+struct uvd_log;
 
 /*
  * Opens files below /proc/TID. Normally the engine opens them itself. Where Yama forbids that (an engine serves a
@@ -244,6 +245,7 @@ struct uvd_opener {
 	uid_t fsuid;
 	gid_t fsgid;
 	bool privileged; /* has more rights than its user: set-user-ID, set-group-ID, capabilities in our namespace */
+	bool refused; /* the broker does not open its memory, so it can be no client; mmfd is -1 */
 	int mmfd; /* bound to the opener's address space: after an exec uvd_mmfd_alive() is false; -1: none */
 	int pidfd; /* tells that the process has exited, so that tgid may be another's; -1: none */
 	struct uvd_account *account; /* the opener's, which pays for both; a reference, or NULL */
@@ -253,6 +255,8 @@ struct uvd_opener {
  * descriptors.
  */
 int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c);
+/* Logs which program was refused, and what admits it. device: its name. */
+void uvd_opener_log_refused(struct uvd_caller *c, struct uvd_log *log, const char *device);
 void uvd_opener_drop(struct uvd_opener *o);
 /*
  * Is the caller the opener? fsuid, fsgid: of this call where the transport knows them (FUSE does), else -1 each. Cheap:

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <uverbsd/log.h>
 
 #include "account/account.h"
 #include "client/client.h"
@@ -53,12 +54,26 @@ int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
 	o->account = uvd_account_ref(c->account);
 	/* Use the thread's id: the first thread of a process may have exited, and then has no memory. */
 	o->mmfd = uvd_fd_raise(uvd_mmfd_open(c, c->tid));
+	o->refused = o->mmfd == -EPERM;
 	if (o->mmfd < 0)
 		o->mmfd = -1;
 	o->pidfd = uvd_fd_raise(syscall(SYS_pidfd_open, id.tgid, 0));
 	if (o->pidfd < 0)
 		o->pidfd = -1;
 	return 0;
+}
+
+void uvd_opener_log_refused(struct uvd_caller *c, struct uvd_log *log, const char *device)
+{
+	struct uvd_identity id;
+
+	if (uvd_caller_identity(c, &id))
+		return;
+	uvd_log_of_user(
+		log, c->log_user, UVD_WARN, "%s: open: EACCES: %s, pid %d, %s", device, id.comm, id.tgid,
+		id.uid ? "has more rights than its user, and can be no client"
+		       : "is root's: --root-clients `allow` admits what was executed without a change of rights, "
+			 "`all` also setuid programs, and services that a security module confines");
 }
 
 void uvd_opener_drop(struct uvd_opener *o)

@@ -154,9 +154,13 @@ int uvd_memfd_write(int memfd, unsigned long long dst, const void *src, size_t l
 
 int uvd_mmfd_open(struct uvd_caller *c, pid_t tid)
 {
-	int fd = uvd_proc_open(c, tid, "pagemap", O_RDONLY);
+	int fd = uvd_proc_open(c, tid, "pagemap", O_RDONLY), mem;
 
-	return fd >= 0 || fd == -EINTR ? fd : uvd_proc_open(c, tid, "mem", O_RDONLY);
+	if (fd >= 0 || fd == -EINTR)
+		return fd;
+	mem = uvd_proc_open(c, tid, "mem", O_RDONLY);
+	/* During an open the broker is asked for pagemap alone: its refusal is the answer, and not that the thread is in no call. */
+	return mem < 0 && fd == -EPERM ? fd : mem;
 }
 
 /*

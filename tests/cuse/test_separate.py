@@ -2,6 +2,7 @@
 """Two processes: what the engine process may do, and how both processes end. test_lives.py tests how the broker starts another one."""
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -206,9 +207,12 @@ def test_daemon_that_has_dropped_root_without_an_exec_is_a_client(separate):
 
 
 def test_root_clients_can_be_refused(separate):
-    separate("--root-clients", "refuse")
+    d = separate("--root-clients", "refuse")
     done = subprocess.run(["ibv_devinfo"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=STUCK)
     assert done.returncode != 0
+    # The log names the program and the remedy.
+    said = re.search(r"open: EACCES: ibv_devinfo, pid \d+, is root's: .*--root-clients .*`all`", d.log.read_text())
+    assert said, d.log.read_text()
     done = subprocess.run(["ibv_devinfo"], env=environment(), user=NOBODY, group=NOBODYS_GROUP, extra_groups=[],
                           stdout=subprocess.PIPE, timeout=STUCK)
     assert done.returncode == 0 and b"hfi1_0" in done.stdout
