@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* null_client NODE: times calls on the device of null_cuse. */
 #include <fcntl.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "clock.h"
@@ -15,10 +16,13 @@ static unsigned int null_write(void *arg, unsigned long count)
 	return 1;
 }
 
+/* The kernel copies a header to the server and back, as of each ioctl of verbs. */
 static unsigned int null_ioctl(void *arg, unsigned long count)
 {
+	struct ib_uverbs_ioctl_hdr hdr = { 0 };
+
 	while (count--)
-		if (ioctl(*(int *)arg, _IO('n', 0), 0))
+		if (ioctl(*(int *)arg, RDMA_VERBS_IOCTL, &hdr))
 			return 0;
 	return 1;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * null_cuse NAME: a CUSE device that answers every write() and ioctl() at once. Its calls cost the minimum of any CUSE
- * device. One thread reads the channel.
+ * device. One thread reads the channel. The node is restricted, as uverbsd's nodes are: the kernel copies what an ioctl's
+ * number says, and a server cannot ask for other memory of its callers.
  */
 #define FUSE_USE_VERSION 31
 #include <cuse_lowlevel.h>
@@ -42,7 +43,7 @@ int main(int argc, char **argv)
 {
 	char devname[128];
 	const char *info[] = { devname };
-	struct cuse_info ci = { .dev_info_argc = 1, .dev_info_argv = info, .flags = CUSE_UNRESTRICTED_IOCTL };
+	struct cuse_info ci = { .dev_info_argc = 1, .dev_info_argv = info };
 	char *fuse_argv[] = { argv[0], "-f", "-s", NULL };
 
 	if (argc != 2) {
