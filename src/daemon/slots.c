@@ -250,7 +250,7 @@ static int slot_fill(struct uvd_slots_used *used, unsigned int slot, const char 
 	if (!slot_find(used, path, &nth, &name)) {
 		snprintf(
 			error, UVD_PLUGIN_ERROR,
-			"%.160s: with --separate yes a running daemon loads plug-ins from one folder, %.160s: copy the file into "
+			"%.160s: with two processes a running daemon loads plug-ins from one folder, %.160s: copy the file into "
 			"it, or start uverbsd with --plugin-dir and the folder of the file",
 			path, used->options->plugin_dir);
 		return -EPERM;
@@ -288,7 +288,7 @@ static void *slot_map(void *arg, int fd, const char *name, char *text)
 
 	if (!handle && strstr(text, "cannot open shared object file"))
 		snprintf(text + len, UVD_PLUGIN_ERROR - len,
-			 ": with --separate yes a plug-in can only use libraries that uverbsd itself uses");
+			 ": with two processes a plug-in can only use libraries that uverbsd itself uses");
 	return handle;
 }
 

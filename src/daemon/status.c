@@ -340,7 +340,7 @@ static json_t *restart_answer(struct uvd_daemon *d, bool may_change)
 		return uvd_control_refuse("only root and the user that serves the device may do that");
 	if (!d->link)
 		return uvd_control_refuse(
-			"only with --separate yes; restart the whole daemon, as by `systemctl restart uverbsd`");
+			"only with two processes (--separate yes, the default); restart the whole daemon, as by `systemctl restart uverbsd`");
 	err = uvd_link_tell(d->link, UVD_WIRE_RESTART, 0);
 	if (err == -EAGAIN)
 		return uvd_control_refuse("too many restarts within a minute: wait, and ask again");

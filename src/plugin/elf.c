@@ -62,7 +62,7 @@ int uvd_plugin_elf_check(const char *path, int fd, char error[UVD_PLUGIN_ERROR])
 	}
 	if (!wrong && !stack)
 		wrong = "it needs stacks that hold code: link it with -z noexecstack";
-	return wrong ? uvd_plugin_error(error, -ELIBBAD, "%s: with --separate yes no code may be writable: %s", path,
+	return wrong ? uvd_plugin_error(error, -ELIBBAD, "%s: with two processes no code may be writable: %s", path,
 					wrong)
 		     : 0;
 }

@@ -150,7 +150,7 @@ def test_restart_is_for_administrators(separate):
 def test_restart_without_a_broker_is_refused(start):
     d = start(*ONE_PROCESS)
     done = uverbsctl("restart")
-    assert done.returncode == 1 and "only with --separate yes" in done.stdout and "systemctl restart" in done.stdout
+    assert done.returncode == 1 and "only with two processes" in done.stdout and "systemctl restart" in done.stdout
     assert d.status()["devices"]
 
 

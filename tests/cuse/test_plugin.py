@@ -133,7 +133,7 @@ def test_what_an_engine_process_does_not_load(start, toy):
                        (f"{folder}/in/open.so", "open.so: group or others may write to it: chmod go-w"),
                        (f"{folder}/in/theirs.so", "theirs.so: user 65534 owns it"),
                        (f"{folder}/in/crash.so", "crash.so: its constructors crashed with SIGSEGV"),
-                       (f"{folder}/in/toystack.so", "with --separate yes no code may be writable: it needs stacks that hold code"),
+                       (f"{folder}/in/toystack.so", "with two processes no code may be writable: it needs stacks that hold code"),
                        (f"{folder}/in/toyneedy.so", "can only use libraries that uverbsd itself uses"),
                        (f"{folder}/in/toy.so", "no option `shape`")):
         r = ctl(d, "plugin", "load", path, *(["shape=round"] if path == f"{folder}/in/toy.so" else []))
