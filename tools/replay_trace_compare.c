@@ -49,6 +49,12 @@ static bool call_has_mapped_queues(const struct uvd_replay_call *c)
 	return c->was->script && c->was->script->view.driver_id == RDMA_DRIVER_RXE;
 }
 
+/* Is it this write() command, in whatever form? */
+static bool call_is_command(const struct uvd_replay_call *c, unsigned int number)
+{
+	return c->was->row && c->was->row->kind == UVERBSD_TREE_COMMAND && c->was->row->id == number;
+}
+
 static void value_add(struct uvd_prog_record *record, const char *name, uint64_t value)
 {
 	struct uvd_prog_value *v = &record->values[record->num_values++];
@@ -257,7 +263,7 @@ static bool output_is_free(const struct uvd_replay_call *c, const char *name)
 					      "max_recv_wr", "max_send_sge",	"max_recv_sge", "max_sge" };
 	const char *word = output_word(name);
 
-	if (strstr(c->was->row->name, "CMD_QUERY_DEVICE") && uvd_prog_output_is_share(uvd_replay_last(name)))
+	if (call_is_command(c, IB_USER_VERBS_CMD_QUERY_DEVICE) && uvd_prog_output_is_share(uvd_replay_last(name)))
 		return true;
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(word, names[i]))
@@ -276,8 +282,8 @@ static bool call_is_free(const struct uvd_replay_call *c)
 	if (strstr(name, "DESTROY") || strstr(name, "METHOD_TREE_QUERY"))
 		return true;
 	return c->f->other &&
-	       (strstr(name, "CMD_QUERY_DEVICE") || strstr(name, "QUERY_PORT") || strstr(name, "QUERY_GID") ||
-		strstr(name, "METHOD_QUERY_") || strstr(name, "GET_CONTEXT"));
+	       (call_is_command(c, IB_USER_VERBS_CMD_QUERY_DEVICE) || strstr(name, "QUERY_PORT") ||
+		strstr(name, "QUERY_GID") || strstr(name, "METHOD_QUERY_") || strstr(name, "GET_CONTEXT"));
 }
 
 static void value_text(const json_t *value, char text[UVD_WORDS])
