@@ -41,7 +41,8 @@ ONCE = {
 CODE = {path: path.read_text() for path in sorted((ROOT / "tests").rglob("*.c"))}
 NO_QUEUE = "no queue takes part in it"
 MISSING = "not run with mapped queues"
-# The rules of the ABI run on hfi1, with own rings, and on rxe, with mapped queues, but for those of posts: rxe's provider makes none by calls.
+# The rules of the ABI run on hfi1, with own rings, and on rxe, with mapped queues, but for those of posts: rxe's provider posts
+# without calls.
 RULES_HAVE_BOTH = all(f"--persona {p}" in (ROOT / "scripts/test").read_text() for p in ("hfi1", "rxe"))
 RULES_OF_POSTS = ["abi/rules_post.c", "abi/data.c"]
 # tests/programs run each case on hfi1, with own rings, and under `run` on rxe, with mapped queues.
