@@ -187,7 +187,9 @@ def test_the_watch_ends_with_the_run():
     with holding_memory() as held:
         terminal = Terminal(held)
         terminal.drawings(1)
-    assert terminal.watch.wait(STUCK) == 1 and "no uverbsd answers on" in terminal.watch.stderr.read()
+    # The run may end before the watch connects, or after.
+    said = terminal.watch.stderr.read()
+    assert terminal.watch.wait(STUCK) == 1 and ("no uverbsd answers on" in said or "closed the connection without an answer" in said), said
     terminal.close()
 
 
