@@ -2,6 +2,7 @@
 """scripts/mutants: which changes it finds in a small C file, which of them it chooses, and what it reports."""
 import importlib.machinery
 import importlib.util
+import json
 import pathlib
 import sys
 
@@ -131,6 +132,40 @@ def test_a_mutant_runs_the_tests_that_reach_its_line_or_the_statement_that_begin
     bench.tests = [mutants.Test(str(line), [], {}, [], 0, {file: {line}}) for line in bench.code[file]]
     reached = {m.line: [t.name for t in bench.reaching(m)] for m in mutants.points(tree, file)}
     assert reached[22] == ["22"] and reached[35] == ["34"]
+
+
+def test_a_mutant_of_code_that_may_leave_no_counts_runs_the_other_tests_of_its_file_as_well(mutants):
+    bench = object.__new__(mutants.Bench)
+    for file, others in (("src/run/tiny.c", ["2"]), ("src/pin/tiny.c", [])):
+        mutant = mutants.Mutant(file, 1, 1, "errno", "EINVAL", "ENOMEM", "", 0, 1)
+        bench.code = {file: [1, 2]}
+        bench.tests = [mutants.Test(str(line), [], {}, [], 0, {name: {line}})
+                       for line, name in ((1, file), (2, file), (3, "src/run/other.c"))]
+        reaching = bench.reaching(mutant)
+        assert [t.name for t in reaching] == ["1"]
+        assert [t.name for t in bench.beside(mutant, reaching)] == others
+
+
+def test_each_file_that_meson_gives_to_pytest_is_a_test(mutants, tmp_path):
+    (tmp_path / "meson-info").mkdir()
+    (tmp_path / "meson-info/intro-targets.json").write_text(json.dumps(
+        [{"id": "a@exe", "filename": [str(tmp_path / "tools/a")]}, {"id": "b@exe", "filename": [str(tmp_path / "b")]}]))
+    for name in ("test_one.py", "test_two.py", "conftest.py"):
+        (tmp_path / name).touch()
+    build = object.__new__(mutants.Build)
+    build.path = tmp_path
+    one, two = build.scripts(tmp_path, {"name": "run", "env": {"E": "1"}, "depends": ["a@exe"]})
+    assert (one.name, two.name) == ("run test_one", "run test_two")
+    assert one.command[-1] == str(tmp_path / "test_one.py") and one.env["E"] == "1" and one.targets == ["tools/a"]
+    assert one.scripts == [tmp_path / "test_one.py", tmp_path / "conftest.py"]
+
+
+def test_several_places_can_be_chosen(mutants, tree):
+    found = [m for room in ("pin", "core") for m in mutants.points(tree, f"src/{room}/tiny.c")]
+    assert all(mutants.is_wanted(m, None) and mutants.is_wanted(m, ["src/core", "src/pin/"]) for m in found)
+    assert {m.file for m in found if mutants.is_wanted(m, ["src/core", "src/run"])} == {"src/core/tiny.c"}
+    assert {m.line for m in found if mutants.is_wanted(m, ["src/pin/tiny.c:19", "src/pin/tiny.c:22"])} == {19, 22}
+    assert not mutants.is_wanted(found[0], ["src/pi"])
 
 
 def test_the_report_counts_each_result_and_names_the_survivors(mutants):
