@@ -452,6 +452,24 @@ START_TEST(test_srq_numbers_are_not_used_again_soon)
 }
 END_TEST
 
+/* Numbers have 24 bits. After the last one comes 1, as 0 means no SRQ, and a number that is in use is passed over. */
+START_TEST(test_srq_numbers_begin_again_with_1)
+{
+	static const uint32_t expected[] = { 0xffffff, 1, 3 };
+	struct uvd_srq *srqs[UVD_COUNT(expected)];
+
+	ck_assert(first.srq->srq_num == 1 && second.srq->srq_num == 2);
+	free_srq(&first.srq);
+	((struct soft_srq *)second.srq)->dev->endpoints->srqns.next = 0xffffff;
+	for (unsigned int i = 0; i < UVD_COUNT(expected); i++) {
+		srqs[i] = make_xrc_srq(&xrcd, pd, first.cq, 0);
+		ck_assert_uint_eq(srqs[i]->srq_num, expected[i]);
+	}
+	for (unsigned int i = 0; i < UVD_COUNT(expected); i++)
+		free_srq(&srqs[i]);
+}
+END_TEST
+
 /* One thread sends, and posts receives to the second SRQ. Another creates and destroys SRQs that are sent to. */
 struct churn {
 	atomic_bool stop;
@@ -528,6 +546,7 @@ int main(void)
 	tcase_add_test(t, test_limit_of_an_xrc_srq_is_reached_once);
 	tcase_add_test(t, test_neither_end_has_receives_of_its_own_and_a_target_sends_nothing);
 	tcase_add_test(t, test_srq_numbers_are_not_used_again_soon);
+	tcase_add_test(t, test_srq_numbers_begin_again_with_1);
 	tcase_add_test(t, test_srqs_come_and_go_under_traffic);
 	return run_suite("soft: XRC", t);
 }

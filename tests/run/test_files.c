@@ -218,6 +218,16 @@ START_TEST(open_at_the_limit_has_what_a_closed_file_had)
 }
 END_TEST
 
+static void open_again_and_close(int fd)
+{
+	char path[64];
+	int again;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDONLY | O_CLOEXEC);
+	ck_assert(again >= 0 && !close(again));
+}
+
 /*
  * The kernel reports a close just before the lock of the file is dropped. An open that settles in between takes the
  * event, and sees a file that is still locked. Here an event of another struct file is taken in its place, and the lock
@@ -225,21 +235,52 @@ END_TEST
  */
 START_TEST(file_closed_while_another_open_settles_is_reaped_with_no_further_close)
 {
-	char path[64];
-	int fd, again, refused;
+	int fd, refused;
 
 	files_begin(UVD_RES_DESCRIPTORS, DESCRIPTORS_OF_FILE);
 	ck_assert_int_eq(file_open(&fd), 0);
 	ck_assert(!main_loop_wakes());
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	again = open(path, O_RDONLY | O_CLOEXEC);
-	ck_assert_int_ge(again, 0);
-	close(again);
+	open_again_and_close(fd);
 	ck_assert_int_eq(file_open(&refused), -EMFILE);
 	ck_assert(!flock(fd, LOCK_UN));
 	ck_assert(main_loop_wakes());
 	wait_for_used(0);
 	close(fd);
+	files_end();
+}
+END_TEST
+
+static unsigned int most_queued_events(void)
+{
+	FILE *f = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
+	unsigned int most;
+
+	ck_assert(f && fscanf(f, "%u", &most) == 1);
+	fclose(f);
+	return most;
+}
+
+/* A client that opens its files again and closes these fills the queue of events, and the kernel drops those that follow. */
+START_TEST(file_closed_while_the_kernel_drops_events_is_reaped)
+{
+	const unsigned int events = most_queued_events();
+	struct pollfd p;
+	int fds[3];
+
+	files_begin(UVD_RES_DESCRIPTORS, UVD_COUNT(fds) * DESCRIPTORS_OF_FILE);
+	for (unsigned int i = 0; i < UVD_COUNT(fds); i++)
+		ck_assert_int_eq(file_open(&fds[i]), 0);
+	/* By turns: an event that equals the last one is not queued. */
+	for (unsigned int i = 0; i <= events; i++)
+		open_again_and_close(fds[i % 2]);
+	close(fds[2]);
+	p = (struct pollfd){ .fd = files.inotify, .events = POLLIN };
+	while (poll(&p, 1, 0) > 0)
+		uvd_run_files_closed(&files);
+	ck_assert(uvd_run_files_settle(&files, 60000));
+	ck_assert_uint_eq(uvd_account_used(h.account, UVD_RES_DESCRIPTORS), 2 * DESCRIPTORS_OF_FILE);
+	close(fds[0]);
+	close(fds[1]);
 	files_end();
 }
 END_TEST
@@ -255,5 +296,6 @@ int main(void)
 	tcase_add_test(t, open_that_gets_no_watch_leaves_no_descriptor);
 	tcase_add_test(t, open_at_the_limit_has_what_a_closed_file_had);
 	tcase_add_test(t, file_closed_while_another_open_settles_is_reaped_with_no_further_close);
+	tcase_add_test(t, file_closed_while_the_kernel_drops_events_is_reaped);
 	return run_suite("run files", t);
 }
