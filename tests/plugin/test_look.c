@@ -188,6 +188,23 @@ static void look_copy_fails(const char *folder, const char *name, const char *sa
 	ck_assert_msg(strstr(error, says), "%s", error);
 }
 
+/* A debugger and /proc/PID/maps show this name. */
+START_TEST(test_copy_has_the_name_of_the_file_without_its_folder)
+{
+	char path[64], name[64];
+	int fd = uvd_plugin_file_copy(TOYS "/look0.so", look_owner(), error);
+	ssize_t n;
+
+	ck_assert_msg(fd >= 0, "%s", error);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, name, sizeof(name) - 1);
+	close(fd);
+	ck_assert_int_gt(n, 0);
+	name[n] = 0;
+	ck_assert_str_eq(name, "/memfd:look0.so (deleted)");
+}
+END_TEST
+
 START_TEST(test_file_of_a_folder_is_roots_alone_and_no_link)
 {
 	static const struct {
@@ -242,6 +259,7 @@ int main(void)
 	tcase_add_test(t, test_facts_have_the_filters_with_their_options);
 	tcase_add_test(t, test_backend_without_code_can_map_queues_or_not);
 	tcase_add_test(t, test_what_the_child_refuses_is_refused_with_its_reason);
+	tcase_add_test(t, test_copy_has_the_name_of_the_file_without_its_folder);
 	tcase_add_test(t, test_file_of_a_folder_is_roots_alone_and_no_link);
 	tcase_add_loop_test(t, test_constructors_that_do_not_return_are_told, 0, UVD_COUNT(ends));
 	tcase_add_loop_test(t, test_constructors_that_tell_wrong_facts_are_refused, FIRST_LIE, LAST_LIE + 1);

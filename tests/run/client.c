@@ -270,7 +270,8 @@ static void test_built_in_sysfs_paths(void)
 {
 	struct open_how how = { .flags = O_RDONLY };
 	int sys = open("/sys/class", O_PATH | O_DIRECTORY), dir = open("/sys/class/infiniband", O_RDONLY | O_DIRECTORY);
-	char text[8];
+	static const char link[] = "../../infiniband/hfi1_0/device";
+	char text[64];
 	struct stat st;
 
 	read_as(open("/sys/class/infiniband/hfi1_0/node_type", O_RDONLY), "1: CA");
@@ -287,6 +288,10 @@ static void test_built_in_sysfs_paths(void)
 	FAILS(open("/sys/class/infiniband/hfi1_0/node_guid", O_RDWR), EACCES);
 	FAILS(open("/sys/class/infiniband_mad/abi_version", O_RDONLY), ENOENT);
 	FAILS(readlink("/sys/class/infiniband/hfi1_0/node_guid", text, sizeof(text)), EINVAL);
+	IS(readlink("/sys/class/infiniband_verbs/uverbs0/device", text, sizeof(text)) == sizeof(link) - 1);
+	IS(!memcmp(text, link, sizeof(link) - 1));
+	IS(readlink("/sys/class/infiniband_verbs/uverbs0/device", text, 1) == 1 && *text == *link);
+	FAILS(readlink("/sys/class/infiniband_verbs/uverbs0/device", text, 0), EINVAL);
 	FAILS(open("/sys/class/infiniband/../../../etc/uverbs-is-not-here", O_RDONLY), ENOENT);
 }
 
