@@ -219,7 +219,8 @@ def test_the_page_shows_what_is_printed():
     page = DOCS.read_text()
     example = next(b for b in page.split("```\n") if b.startswith("$ uverbsctl run"))
     command, *shown = example[2:].splitlines()
-    env = {**os.environ, "PATH": f"{os.path.dirname(UVERBSCTL)}:{os.environ['PATH']}"}
+    # The page has the folder that is used without TMPDIR.
+    env = {**os.environ, "PATH": f"{os.path.dirname(UVERBSCTL)}:{os.environ['PATH']}", "TMPDIR": "/tmp"}
     done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=STUCK, check=True)
     for line, model in zip(done.stdout.splitlines(), shown, strict=True):
         pattern = re.sub(r"\d+", r"\\d+", re.escape(model)).replace("YhBnSr", r"\w+")
