@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Reload and unload of plug-ins that are in use. */
+#include <dlfcn.h>
 #include <time.h>
 #include <uverbsd/plugin.h>
 
@@ -104,6 +105,57 @@ START_TEST(test_plugin_that_stays_mapped_runs_its_new_code_when_it_is_loaded_aga
 		ck_assert(toy_is_mapped(toys[i]) == !strncmp(toys[i], "kvstays", 7));
 		traced();
 	}
+}
+END_TEST
+
+/* A daemon with two processes: the broker has the files, and the engine process maps slots (uvd_slots_source). */
+struct source {
+	unsigned int opened, mapped, closed;
+	int fd; /* of the last copy */
+};
+
+static int source_open(void *arg, const char *path, char text[UVD_PLUGIN_ERROR])
+{
+	struct source *s = arg;
+
+	s->opened++;
+	s->fd = uvd_plugin_file_copy(path, getuid() ?: 1, text);
+	return s->fd;
+}
+
+static void *source_map(void *arg, int fd, const char *name, char *text)
+{
+	struct source *s = arg;
+
+	ck_assert_int_eq(fd, s->fd);
+	s->mapped++;
+	return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void source_close(void *arg, int fd)
+{
+	struct source *s = arg;
+
+	ck_assert_int_eq(fd, s->fd);
+	s->closed++;
+	close(fd);
+}
+
+START_TEST(test_code_comes_from_the_source_that_was_set)
+{
+	static const struct uvd_plugin_source ops = { source_open, source_map, source_close };
+	struct source s = { .fd = -1 };
+	struct kv_answer answer;
+	int fd;
+
+	uvd_plugins_set_source(h.engine.plugins, &ops, &s);
+	ck_assert_msg(toy_load("kv1", NULL) == 0, "%s", error);
+	ck_assert(s.opened == 1 && s.mapped == 1 && !s.closed);
+	fd = open_context();
+	ck_assert_int_eq(kv_version(fd, &answer), 1);
+	uv_close(fd);
+	ck_assert_int_eq(toy_unload("kv", false), 0);
+	ck_assert(s.closed == 1 && !toy_is_mapped("kv1"));
 }
 END_TEST
 
@@ -332,6 +384,7 @@ int main(void)
 	tcase_add_test(t, test_open_context_keeps_its_version);
 	tcase_add_test(t, test_same_file_can_be_reloaded_with_its_options);
 	tcase_add_test(t, test_plugin_that_stays_mapped_runs_its_new_code_when_it_is_loaded_again);
+	tcase_add_test(t, test_code_comes_from_the_source_that_was_set);
 	tcase_add_test(t, test_unload_is_refused_while_there_are_objects);
 	tcase_add_test(t, test_unload_waits_for_the_last_object);
 	tcase_add_test(t, test_wait_can_be_stopped);
