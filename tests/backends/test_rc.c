@@ -2,6 +2,7 @@
 /* RC of the soft backend: data, completions at both ends, errors. */
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -476,6 +477,38 @@ START_TEST(test_link_layers_do_not_share_a_network)
 }
 END_TEST
 
+static void *write_in_slow_memory(void *unused)
+{
+	send_small(a, b, IBV_WR_RDMA_WRITE, DATA);
+	return unused;
+}
+
+/*
+ * The sender stops at the last byte of its own memory, when the chunks before it have arrived. The receiver may have used its memory
+ * for something else since then, so the rest is not enough.
+ */
+START_TEST(test_write_begins_again_at_a_receiver_that_is_connected_anew)
+{
+	pthread_t sender;
+
+	bed_connect(&bed, IBV_QPT_RC);
+	memset(a->buf, 0x11, DATA);
+	mm_slow = (uintptr_t)a->buf + DATA - 1;
+	mm_slow_len = 1;
+	ck_assert_int_eq(pthread_create(&sender, NULL, write_in_slow_memory, NULL), 0);
+	while (!mm_slowed)
+		usleep(100);
+	ck_assert_int_eq(b->buf[0], 0x11);
+	ck_assert_int_eq(to_state(b, IBV_QPS_RESET), 0);
+	memset(b->buf, 0, DATA);
+	ck_assert_int_eq(to_init(b) | to_rtr(b, a) | to_rts(b), 0);
+	mm_slow_len = 0;
+	pthread_join(sender, NULL);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	ck_assert(!memcmp(a->buf, b->buf, DATA));
+}
+END_TEST
+
 static void add_data_tests(TCase *t)
 {
 	tcase_add_loop_test(t, test_send_carries_data_across_any_split, 0, 16);
@@ -488,6 +521,7 @@ static void add_data_tests(TCase *t)
 	tcase_add_test(t, test_qp_connected_to_itself);
 	tcase_add_loop_test(t, test_transfer_is_cut_when_either_qp_goes_into_error, 0, 2);
 	tcase_add_test(t, test_qp_that_fails_in_the_last_step_of_a_transfer_does_not_answer);
+	tcase_add_test(t, test_write_begins_again_at_a_receiver_that_is_connected_anew);
 }
 
 static void add_waiting_tests(TCase *t)
