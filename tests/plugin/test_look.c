@@ -3,6 +3,7 @@
 #include <check.h>
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,8 @@ START_TEST(test_facts_are_those_of_the_plugin)
 	ck_assert_str_eq(p->hw_counters[1].name, "TxPkts");
 	ck_assert_uint_eq(p->hw_counters[1].counters, 6);
 	ck_assert_ptr_null(p->hw_counters[2].name);
+	/* The first persona's are the beginning of all personas' counters. */
+	ck_assert_uint_ge(malloc_usable_size((void *)p->hw_counters), 3 * sizeof(*p->hw_counters));
 }
 END_TEST
 
