@@ -101,7 +101,19 @@ static const struct uvd_persona persona = {
 	.unusable_caps = 0x80000001,
 	.has_ip_gid = true,
 };
-static const struct uvd_persona *const personas[] = { &persona, NULL };
+static const struct uvd_counter_file other_counters[] = { { "Drops", 5 }, {} };
+static const struct uvd_persona other_persona = {
+	.name = "otherface",
+	.ibdev_prefix = "other_",
+	.driver_id = 9,
+	.modalias = "",
+	.board_id = "board",
+	.fw_ver = "1.2",
+	.node_desc = "other",
+	.hw_counters = other_counters,
+	.link_layer = IBV_LINK_LAYER_ETHERNET,
+};
+static const struct uvd_persona *const personas[] = { &persona, &other_persona, NULL };
 static const struct uvd_plugin_option filter_options[] = { { "at.most_now", "3", "NUMBER", "of calls" }, {} };
 static const struct uvd_filter filter = { .name = "lookglass", .description = "dim", .options = filter_options };
 static const struct uvd_filter *const filters[] = { &filter, NULL };

@@ -88,7 +88,7 @@ START_TEST(test_facts_are_those_of_the_plugin)
 	ck_assert_ptr_null(module->plugin.options[1].value);
 	ck_assert_ptr_null(module->plugin.options[2].name);
 	p = module->plugin.personas[0];
-	ck_assert_ptr_null(module->plugin.personas[1]);
+	ck_assert_ptr_null(module->plugin.personas[2]);
 	ck_assert_str_eq(p->name, "lookface");
 	ck_assert_str_eq(p->ibdev_prefix, "look_");
 	ck_assert_str_eq(p->modalias, "");
@@ -101,8 +101,13 @@ START_TEST(test_facts_are_those_of_the_plugin)
 	ck_assert_str_eq(p->hw_counters[1].name, "TxPkts");
 	ck_assert_uint_eq(p->hw_counters[1].counters, 6);
 	ck_assert_ptr_null(p->hw_counters[2].name);
-	/* The first persona's are the beginning of all personas' counters. */
-	ck_assert_uint_ge(malloc_usable_size((void *)p->hw_counters), 3 * sizeof(*p->hw_counters));
+	/* The counters of all personas are in one piece of memory, which begins with the first one's. */
+	ck_assert_uint_ge(malloc_usable_size((void *)p->hw_counters), 5 * sizeof(*p->hw_counters));
+	p = module->plugin.personas[1];
+	ck_assert_str_eq(p->name, "otherface");
+	ck_assert_str_eq(p->hw_counters[0].name, "Drops");
+	ck_assert_uint_eq(p->hw_counters[0].counters, 5);
+	ck_assert_ptr_null(p->hw_counters[1].name);
 }
 END_TEST
 
