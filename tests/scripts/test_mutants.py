@@ -156,7 +156,7 @@ def test_each_file_that_meson_gives_to_pytest_is_a_test(mutants, tmp_path):
     build.path = tmp_path
     one, two = build.scripts(tmp_path, {"name": "run", "env": {"E": "1"}, "depends": ["a@exe"]})
     assert (one.name, two.name) == ("run test_one", "run test_two")
-    assert one.command[-1] == str(tmp_path / "test_one.py") and one.env["E"] == "1" and one.targets == ["tools/a"]
+    assert one.command[-1] == str(tmp_path / "test_one.py") and one.env == {"E": "1"} and one.targets == ["tools/a"]
     assert one.scripts == [tmp_path / "test_one.py", tmp_path / "conftest.py"]
 
 
