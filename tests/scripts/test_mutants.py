@@ -4,6 +4,8 @@ import importlib.machinery
 import importlib.util
 import json
 import pathlib
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -158,6 +160,14 @@ def test_each_file_that_meson_gives_to_pytest_is_a_test(mutants, tmp_path):
     assert (one.name, two.name) == ("run test_one", "run test_two")
     assert one.command[-1] == str(tmp_path / "test_one.py") and one.env == {"E": "1"} and one.targets == ["tools/a"]
     assert one.scripts == [tmp_path / "test_one.py", tmp_path / "conftest.py"]
+
+
+def test_a_session_ends_although_a_process_has_a_name_of_any_bytes(mutants):
+    program = "open('/proc/self/comm', 'wb').write(b'a) \\xff'); print(flush=True); __import__('time').sleep(1000)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True) as process:
+        process.stdout.readline()
+        mutants.end_session(process.pid)
+        assert process.wait(60) == -signal.SIGKILL
 
 
 def test_several_places_can_be_chosen(mutants, tree):
