@@ -69,6 +69,11 @@ struct uvd_persona {
 	 */
 	bool has_ip_gid;
 	const struct uvd_feature *feature; /* what it adds to the tree; may be NULL */
+	/*
+	 * Here the plug-ins of before have the queues whose functions do not know doorbells that were refused
+	 * (queue.h). A persona with such queues is refused.
+	 */
+	const void *queues_before;
 	const struct uvd_persona_queues *queues; /* NULL: the provider posts and polls by calls */
 };
 

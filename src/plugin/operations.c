@@ -98,6 +98,10 @@ int uvd_plugin_persona_check(const char *what, const struct uvd_persona *persona
 					persona->name);
 	if (persona->link_layer != IBV_LINK_LAYER_INFINIBAND && persona->link_layer != IBV_LINK_LAYER_ETHERNET)
 		return uvd_plugin_error(error, -EINVAL, "%s: persona '%s' has no link layer", what, persona->name);
+	if (persona->queues_before)
+		return uvd_plugin_error(error, -ENOEXEC,
+					"%s: persona '%s' has mapped queues of an earlier uverbsd: rebuild it", what,
+					persona->name);
 	if (q && (!q->ops || !q->shape_sq || !q->shape_rq || !q->shape_cq || !q->cq_response || !q->qp_response ||
 		  !q->srq_response || !q->srq_modify_place || !q->srq_modify_response))
 		return uvd_plugin_error(error, -EINVAL, "%s: persona '%s' lacks a function for mapped queues", what,

@@ -53,6 +53,21 @@ static const struct uvd_feature *const features[] = { &feature, NULL };
 static const struct uvd_backend backend = { .name = BAD == 6 ? "toy" : "null" };
 static const struct uvd_backend *const backends[] = { &backend, NULL };
 
+/* Compiled when struct uvd_persona ended with the queues of before. */
+static const struct uvd_counter_file no_counters[] = { {} };
+static const struct uvd_persona persona = {
+	.name = "bad",
+	.ibdev_prefix = "bad",
+	.modalias = "",
+	.board_id = "",
+	.fw_ver = "",
+	.node_desc = "",
+	.hw_counters = no_counters,
+	.link_layer = IBV_LINK_LAYER_ETHERNET,
+	.queues_before = &persona,
+};
+static const struct uvd_persona *const personas[] = { &persona, NULL };
+
 UVD_API const struct uvd_plugin uverbsd_plugin = {
 	.api_version = BAD == 1 ? UVD_API_VERSION + 1 : UVD_API_VERSION,
 	.struct_size = BAD == 0 ? offsetof(struct uvd_plugin, init) : sizeof(struct uvd_plugin),
@@ -62,6 +77,8 @@ UVD_API const struct uvd_plugin uverbsd_plugin = {
 			   : "bad",
 	.features = features,
 	.backends = BAD == 6 ? backends : NULL,
+	.personas = BAD == 14 ? personas : NULL,
+	.persona_size = offsetof(struct uvd_persona, queues),
 	.init = BAD == 0 || BAD == 10 ? bad_init : NULL,
 	.device_init = BAD == 11 ? bad_device_init : NULL,
 };

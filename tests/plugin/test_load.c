@@ -21,7 +21,7 @@ static void is_refused(const char *toy, int err, const char *first, const char *
 
 START_TEST(test_wrong_plugin_is_refused_with_its_reason)
 {
-	is_refused("bad1", -ENOEXEC, "API version 3", "API version 2"); /* the next one, and this */
+	is_refused("bad1", -ENOEXEC, "API version 2", "API version 1");
 	is_refused("bad2", -EINVAL, "OBJ_BAD of 'bad feature'", "no destroy function");
 	is_refused("bad3", -EINVAL, "M_BAD of 'bad feature'", "it does nothing");
 	is_refused("bad4", -EINVAL, "A_BAD of 'bad feature'", "least size exceeds its size");
@@ -35,6 +35,7 @@ START_TEST(test_wrong_plugin_is_refused_with_its_reason)
 	is_refused("none", -ELIBBAD, "none.so", "no symbol uverbsd_plugin");
 	is_refused("lost", -ELIBBAD, "lost.so: ", "undefined symbol: uvd_lost");
 	is_refused("bad13", -EINVAL, "OBJ_BAD of 'bad feature'", "class FD");
+	is_refused("bad14", -ENOEXEC, "persona 'bad' has mapped queues of an earlier uverbsd", "rebuild it");
 	is_refused("taken", -EEXIST, "backend 'soft' is both", "of 'soft' and of 'net'");
 	is_refused("nowhere", -ENOENT, "nowhere.so", "ENOENT");
 }
