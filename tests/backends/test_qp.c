@@ -163,6 +163,46 @@ START_TEST(test_full_queues_are_enomem)
 }
 END_TEST
 
+static struct uvd_send_wr one_more;
+static struct uvd_work more_work;
+static atomic_int told; /* 1 after the event, plus the errno of the post */
+
+static void post_at_the_event(struct uvd_cq *cq)
+{
+	const struct uvd_send_wr *bad;
+
+	told = 1 - bed_post_send(a, &one_more, &bad, &more_work);
+}
+
+/* The queue is full of requests that wait for receives. The event of the first completion posts the next request. */
+START_TEST(test_place_of_a_request_is_free_when_its_completion_is_told)
+{
+	int posted = 0, err;
+
+	told = 0;
+	bed.sq_sig_all = true;
+	bed_connect(&bed, IBV_QPT_RC);
+	one_more = (struct uvd_send_wr){ .opcode = IBV_WR_SEND };
+	while (!(err = post_send_wr(a, &one_more)))
+		posted++;
+	ck_assert_int_eq(err, -ENOMEM);
+	a->scq->comp_handler = post_at_the_event;
+	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(a->scq, false), 0);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
+	for (const uint64_t end = now_us() + 60000000; !told;)
+		ck_assert(now_us() < end);
+	ck_assert_int_eq(told, 1);
+	if (more_work.run)
+		more_work.run(more_work.arg, NULL);
+	/* All are in the queue: each takes a receive. */
+	for (int i = 0; i < posted; i++) {
+		expect(a->scq, 0, IBV_WC_SUCCESS);
+		ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
+	}
+	expect(a->scq, 0, IBV_WC_SUCCESS);
+}
+END_TEST
+
 START_TEST(test_bad_requests_are_einval_and_name_the_first)
 {
 	struct ibv_sge sge[5] = { sge_at(a, 4, 8) };
@@ -383,6 +423,7 @@ static void add_state_tests(TCase *t)
 	tcase_add_test(t, test_false_current_state_is_refused);
 	add_own_queue_test(t, test_full_queues_are_enomem,
 			   "the provider of mapped queues refuses the post, and not the engine");
+	tcase_add_test(t, test_place_of_a_request_is_free_when_its_completion_is_told);
 	add_own_queue_test(t, test_bad_requests_are_einval_and_name_the_first,
 			   "in a mapped queue an invalid request is a completion, and no post that fails");
 	tcase_add_test(t, test_sqd_holds_requests_back_and_says_when_drained);
