@@ -119,10 +119,11 @@ static int detached_get(struct uvd_run_engine *e)
 	if (!e->detached) {
 		e->detached = detached_fetch(e->root);
 		if (e->detached < 0)
-			uvd_logf(e->log, UVD_WARN,
-				 "a program whose root is not this run's (a chroot, sandbox or container) finds no device: "
-				 "cannot make a mount for it: %s: allow user namespaces (`unshare --user --mount true`)",
-				 uvd_errno_name(e->detached));
+			uvd_logf(
+				e->log, UVD_WARN,
+				"a program whose root is not this run's (a chroot, sandbox or container) finds no device: "
+				"cannot make a mount for it: %s: allow user namespaces (`unshare --user --mount true`)",
+				uvd_errno_name(e->detached));
 	}
 	fd = e->detached;
 	uvd_unlock(&e->detached_lock);

@@ -127,7 +127,8 @@ def test_folders_of_the_device_are_no_way_out_of_a_sandbox(run, walk):
 
 def test_folders_of_the_device_are_no_way_out_of_a_chroot(run, walk):
     own = ["unshare", "--map-root-user", "--mount"] if not run.privileged else ["unshare", "--mount"]
-    script = (f"mkdir {run.folder}/jail && cd {run.folder}/jail && for d in usr proc etc; do mkdir $d && mount --rbind /$d $d || exit; done &&"
+    script = (f"mkdir {run.folder}/jail && cd {run.folder}/jail && "
+              "for d in usr proc etc; do mkdir $d && mount --rbind /$d $d || exit; done &&"
               'for d in bin lib lib64; do ln -s usr/$d $d; done && exec chroot . "$@"')
     r = run(*own, "sh", "-c", script, "-", *walk, "unshare")
     assert r.returncode == 0 and r.stdout == NO_WAY, r
