@@ -389,6 +389,23 @@ START_TEST(test_peer_that_becomes_ready_in_time_is_reached)
 }
 END_TEST
 
+/* _i: the end whose port is down. */
+START_TEST(test_request_goes_on_when_the_port_comes_up)
+{
+	struct uvd_ibdev *dev = &bed.end[_i].side->dev;
+
+	a->timeout = 26; /* 275 s: no timer of the request causes the retry */
+	bed_connect(&bed, IBV_QPT_RC);
+	__atomic_store_n(&dev->config.ports[0].down, true, __ATOMIC_RELAXED);
+	uvd_backend_soft.port_changed(dev, 1, false);
+	send_small(a, b, IBV_WR_RDMA_WRITE, 100);
+	expect_nothing(a->scq);
+	__atomic_store_n(&dev->config.ports[0].down, false, __ATOMIC_RELAXED);
+	uvd_backend_soft.port_changed(dev, 1, true);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+}
+END_TEST
+
 START_TEST(test_atomic_write_replaces_eight_bytes)
 {
 	struct uvd_send_wr wr = wr_to(b, IBV_WR_ATOMIC_WRITE, NULL, 0);
@@ -540,6 +557,7 @@ static void add_waiting_tests(TCase *t)
 	tcase_add_test(t, test_wrong_psn_is_not_answered);
 	tcase_add_test(t, test_peer_that_dies_while_waited_for_is_retry_exceeded);
 	tcase_add_test(t, test_peer_that_becomes_ready_in_time_is_reached);
+	tcase_add_loop_test(t, test_request_goes_on_when_the_port_comes_up, 0, 2);
 	tcase_add_test(t, test_peer_connected_to_another_is_not_reached);
 	add_own_queue_test(t, test_link_layers_do_not_share_a_network, "all ports of mapped queues are Ethernet");
 }

@@ -159,7 +159,7 @@ END_TEST
 /* The new region takes the old one's place, so it needs no other free one. */
 START_TEST(test_rereg_at_the_limit_of_regions)
 {
-	struct uvd_mr *all[1000];
+	struct uvd_mr *all[1000], *first, *second;
 	int n = 0;
 
 	while (n < 1000 && (all[n] = make_mr(b, b->buf, 8, 0)))
@@ -168,6 +168,15 @@ START_TEST(test_rereg_at_the_limit_of_regions)
 	for (int i = 0; i < 10; i++)
 		ck_assert_int_eq(rereg(TRANS, moved()), UVD_REREG_NEW);
 	ck_assert_ptr_null(make_mr(b, b->buf, 8, 0));
+	/* While a region and its successor exist, there is no place for another successor. */
+	first = calloc(2, ops->size_mr);
+	second = (struct uvd_mr *)((char *)first + ops->size_mr);
+	*first = *second = moved();
+	ck_assert_int_eq(ops->rereg_mr(mr, TRANS, first, NULL), UVD_REREG_NEW);
+	ck_assert_int_eq(ops->rereg_mr(all[0], TRANS, second, NULL), -ENOMEM);
+	ck_assert_int_eq(ops->dereg_mr(first), 0);
+	ck_assert_int_eq(rereg(TRANS, moved()), UVD_REREG_NEW);
+	free(first);
 	while (n)
 		free_mr(all[--n]);
 }

@@ -165,9 +165,12 @@ def test_each_file_that_meson_gives_to_pytest_is_a_test(mutants, tmp_path):
 def test_a_session_ends_although_a_process_has_a_name_of_any_bytes(mutants):
     program = "open('/proc/self/comm', 'wb').write(b'a) \\xff'); print(flush=True); __import__('time').sleep(1000)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True) as process:
-        process.stdout.readline()
-        mutants.end_session(process.pid)
-        assert process.wait(60) == -signal.SIGKILL
+        try:
+            process.stdout.readline()
+            mutants.end_session(process.pid)
+            assert process.wait(60) == -signal.SIGKILL
+        finally:
+            process.kill()
 
 
 def test_several_places_can_be_chosen(mutants, tree):
