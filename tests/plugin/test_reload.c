@@ -108,6 +108,17 @@ START_TEST(test_plugin_that_stays_mapped_runs_its_new_code_when_it_is_loaded_aga
 }
 END_TEST
 
+START_TEST(test_plugin_ends_with_its_engine)
+{
+	ck_assert_msg(toy_load("kv1", NULL) == 0, "%s", error);
+	traced();
+	harness_close(&h);
+	ck_assert_str_eq(traced(), "kv1.device_exit kv1.exit");
+	ck_assert(!toy_is_mapped("kv1"));
+	harness_open_with(&h, "null", &uvd_mem_process);
+}
+END_TEST
+
 /* A daemon with two processes: the broker has the files, and the engine process maps slots (uvd_slots_source). */
 struct source {
 	unsigned int opened, mapped, closed;
@@ -384,6 +395,7 @@ int main(void)
 	tcase_add_test(t, test_open_context_keeps_its_version);
 	tcase_add_test(t, test_same_file_can_be_reloaded_with_its_options);
 	tcase_add_test(t, test_plugin_that_stays_mapped_runs_its_new_code_when_it_is_loaded_again);
+	tcase_add_test(t, test_plugin_ends_with_its_engine);
 	tcase_add_test(t, test_code_comes_from_the_source_that_was_set);
 	tcase_add_test(t, test_unload_is_refused_while_there_are_objects);
 	tcase_add_test(t, test_unload_waits_for_the_last_object);
