@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -23,6 +24,8 @@
 #include <unistd.h>
 
 #include "run/launch.h"
+
+enum { DETACHED_SECONDS = 10 };
 
 /* ---- in the process that makes the mount ---------------------------------------------------------------------------- */
 
@@ -86,9 +89,13 @@ static int detached_make(const char *root)
 
 /* ---- in the engine ----------------------------------------------------------------------------------------------- */
 
-/* Returns the detached mount that another process makes, or a negative errno. */
+/*
+ * Returns the detached mount that another process makes, or a negative errno. The user can stop that process, and a tree's
+ * thread waits for it: so it has DETACHED_SECONDS.
+ */
 static int detached_fetch(const char *root)
 {
+	const struct timeval patience = { .tv_sec = DETACHED_SECONDS };
 	struct uvd_run_msg msg = { 0 };
 	int fds[UVD_RUN_LINK_FDS], pair[2], err;
 	pid_t pid;
@@ -104,8 +111,14 @@ static int detached_fetch(const char *root)
 	}
 	err = pid < 0 ? -errno : 0;
 	close(pair[1]);
+	if (!err && setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)))
+		err = -errno;
 	err = err ?: uvd_run_receive(pair[0], &msg, fds) ?: msg.status;
+	if (err == -EAGAIN)
+		err = -ETIMEDOUT;
 	close(pair[0]);
+	if (pid > 0)
+		kill(pid, SIGKILL); /* it has answered, or never will */
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return err ?: fds[0];
@@ -130,7 +143,7 @@ static int detached_get(struct uvd_run_engine *e)
 	return fd;
 }
 
-bool uvd_run_slash(pid_t tid, struct uvd_run_inode *slash)
+int uvd_run_slash(pid_t tid, struct uvd_run_inode *slash)
 {
 	struct statx stx;
 	char path[32];
@@ -138,17 +151,21 @@ bool uvd_run_slash(pid_t tid, struct uvd_run_inode *slash)
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)tid);
 	/* The file system may be the program's own, in FUSE: without DONT_SYNC it would be asked. */
 	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stx))
-		return false;
+		return -errno;
 	*slash = (struct uvd_run_inode){ .ino = stx.stx_ino, .mnt_id = stx.stx_mnt_id };
-	return true;
+	return 0;
 }
 
 int uvd_run_folder(struct uvd_run_tree *tree, bool in_run)
 {
 	const struct uvd_run_inode *here = in_run ? &tree->slash : &tree->engine->slash;
 	struct uvd_run_inode slash;
+	int err = uvd_run_slash(tree->notif->n.pid, &slash);
 
-	if (!uvd_run_slash(tree->notif->n.pid, &slash) || slash.ino != here->ino || slash.mnt_id != here->mnt_id)
+	/* A caller that has been killed has no root any more, and gets no answer: make no mount for it. */
+	if (err == -ENOENT || err == -ESRCH)
+		return err;
+	if (err || slash.ino != here->ino || slash.mnt_id != here->mnt_id)
 		return detached_get(tree->engine);
 	return in_run ? -ENOENT : tree->engine->rootfd;
 }

@@ -140,7 +140,7 @@ static int host_setup(struct host *h)
 
 	e->log = uvd_log_new(STDERR_FILENO, "uverbsctl run", h->l->options->log_level);
 	/* Without symbolic links and "//", as in what the kernel says of an open file: paths are compared. */
-	if (!realpath(h->l->root, e->root) || !uvd_run_slash(getpid(), &e->slash))
+	if (!realpath(h->l->root, e->root) || uvd_run_slash(getpid(), &e->slash))
 		return -errno;
 	e->rootfd = open(e->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (!e->log || e->rootfd < 0)

@@ -172,8 +172,8 @@ long uvd_run_answer_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *
 long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *args);
 long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsigned int flags);
 
-/* detached.c: stores which folder is the root of this process or thread. Returns false if that cannot be found out. */
-bool uvd_run_slash(pid_t tid, struct uvd_run_inode *slash);
+/* detached.c: stores which folder is the root of this process or thread. Returns 0, or a negative errno. */
+int uvd_run_slash(pid_t tid, struct uvd_run_inode *slash);
 /*
  * detached.c: returns an fd, which stays open, of the folder in which the caller finds what the run publishes, or a negative
  * errno: the kernel shall carry out the call. in_run: the caller has named the run's folder itself. The fd is that of the

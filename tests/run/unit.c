@@ -442,6 +442,27 @@ START_TEST(more_calls_than_the_list_holds_are_an_overflow)
 }
 END_TEST
 
+/* A caller that was killed while its call waited: its root is no other one. */
+START_TEST(no_mount_is_made_for_a_caller_that_has_ended)
+{
+	struct uvd_run_engine *engine = calloc(1, sizeof(*engine));
+	struct uvd_run_tree *tree = calloc(1, sizeof(*tree));
+	struct uvd_run_notif notif = { .n.pid = fork() };
+
+	if (!notif.n.pid)
+		_exit(0);
+	tree->engine = engine;
+	tree->notif = &notif;
+	ck_assert(!waitid(P_PID, notif.n.pid, &(siginfo_t){}, WEXITED | WNOWAIT)); /* a zombie has no root either */
+	ck_assert_int_eq(uvd_run_folder(tree, false), -ENOENT);
+	ck_assert_int_eq(waitpid(notif.n.pid, NULL, 0), (pid_t)notif.n.pid);
+	ck_assert_int_eq(uvd_run_folder(tree, false), -ENOENT);
+	ck_assert_int_eq(engine->detached, 0);
+	free(tree);
+	free(engine);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("run");
@@ -456,6 +477,7 @@ int main(void)
 	tcase_add_test(t, path_that_names_the_runs_folder_is_known);
 	tcase_add_test(t, path_that_leaves_its_folder_or_file_system_is_elsewhere);
 	tcase_add_test(t, path_that_begins_at_a_pipe_or_socket_is_elsewhere);
+	tcase_add_test(t, no_mount_is_made_for_a_caller_that_has_ended);
 	tcase_add_test(t, files_are_known_by_inode_and_mount);
 	tcase_add_test(t, nodes_of_capabilities_are_known_by_inode_and_mount);
 	tcase_add_loop_test(t, message_with_more_fds_than_any_has_is_refused, 0, 4);
