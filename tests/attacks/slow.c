@@ -277,8 +277,11 @@ void slow_start(struct slow *slow)
 		s.gate = gate[0];
 		s.asked = asked[1];
 		s.dev = mount_fuse();
-		if (!fork())
+		if (!fork()) {
+			/* Only the server keeps the file system alive: else the flush of this process's exit waits for itself. */
+			close(s.dev);
 			open_files(pass[1]);
+		}
 		serve(&s);
 	}
 	close(gate[0]);

@@ -238,6 +238,9 @@ class Device:
     def rss(self):
         return rss(self.engine)
 
+    def all_fds(self):
+        return "\n".join(sorted(fds(self.engine)))
+
     def diagnosis(self):
         """What each thread of the engine and of the programs does, for the report of a program that is stuck."""
         pids = {p: None for root in (self.engine, *(p.pid for p in self.started)) for p in tree_of(root)}

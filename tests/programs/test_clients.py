@@ -100,7 +100,7 @@ def test_killed_clients_leave_nothing_and_their_peers_are_told(device):
     kill_clients(device, 10)  # fills the caches that the engine keeps for later clients
     fds = device.num_fds()
     kill_clients(device, 1000 if LONG else 20 if CUSE else 50)
-    until(lambda: device.num_fds() <= fds, f"no more than {fds} open files")
+    until(lambda: device.num_fds() <= fds, f"no more than {fds} open files", tell=device.all_fds)
     # The heap takes a few batches to reach a steady size; with a leak it never does. A sanitizer delays the reuse of freed memory,
     # and detects leaks itself.
     rss = [device.rss()]
