@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -143,6 +144,29 @@ static int detached_get(struct uvd_run_engine *e)
 	return fd;
 }
 
+int uvd_run_root_open(struct uvd_run_engine *e, const char *root)
+{
+	int err;
+
+	pthread_mutex_init(&e->detached_lock, NULL);
+	/* Without symbolic links and "//", as in what the kernel says of an open file: paths are compared. */
+	if (!realpath(root, e->root))
+		return -errno;
+	err = uvd_run_slash(getpid(), &e->slash);
+	if (err)
+		return err;
+	e->rootfd = open(e->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return e->rootfd < 0 ? -errno : 0;
+}
+
+void uvd_run_root_close(struct uvd_run_engine *e)
+{
+	close(e->rootfd);
+	if (e->detached > 0)
+		close(e->detached);
+	pthread_mutex_destroy(&e->detached_lock);
+}
+
 int uvd_run_slash(pid_t tid, struct uvd_run_inode *slash)
 {
 	struct statx stx;
@@ -156,6 +180,10 @@ int uvd_run_slash(pid_t tid, struct uvd_run_inode *slash)
 	return 0;
 }
 
+/*
+ * The caller is named by its number, as the engine holds nothing else of it yet. While its call waits no other thread can get
+ * that number; if it ends before it is looked at, the kernel takes no answer to its call.
+ */
 int uvd_run_folder(struct uvd_run_tree *tree, bool in_run)
 {
 	const struct uvd_run_inode *here = in_run ? &tree->slash : &tree->engine->slash;

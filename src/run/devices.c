@@ -13,7 +13,6 @@ void uvd_run_devices_init(struct uvd_run_engine *e)
 {
 	pthread_mutex_init(&e->devices_lock, NULL);
 	pthread_mutex_init(&e->counters_lock, NULL);
-	pthread_mutex_init(&e->detached_lock, NULL);
 }
 
 void uvd_run_devices_fini(struct uvd_run_engine *e)
@@ -23,7 +22,6 @@ void uvd_run_devices_fini(struct uvd_run_engine *e)
 			uvd_device_put(e->devices[i].dev);
 	pthread_mutex_destroy(&e->devices_lock);
 	pthread_mutex_destroy(&e->counters_lock);
-	pthread_mutex_destroy(&e->detached_lock);
 }
 
 static void sysfs_root(const struct uvd_run_engine *e, char sys[PATH_MAX + 8])

@@ -139,12 +139,9 @@ static int host_setup(struct host *h)
 	int err;
 
 	e->log = uvd_log_new(STDERR_FILENO, "uverbsctl run", h->l->options->log_level);
-	/* Without symbolic links and "//", as in what the kernel says of an open file: paths are compared. */
-	if (!realpath(h->l->root, e->root) || uvd_run_slash(getpid(), &e->slash))
-		return -errno;
-	e->rootfd = open(e->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (!e->log || e->rootfd < 0)
-		return -ENOMEM;
+	err = uvd_run_root_open(e, h->l->root);
+	if (!e->log || err)
+		return err ? err : -ENOMEM;
 	uvd_crash_start("uverbsctl run", uvd_dispatch_site);
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_run_devices_init(e);
@@ -193,9 +190,7 @@ static void host_teardown(struct host *h)
 	}
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_sysfs_destroy(sys);
-	close(e->rootfd);
-	if (e->detached > 0)
-		close(e->detached);
+	uvd_run_root_close(e);
 	uvd_dir_remove(AT_FDCWD, e->root);
 	uvd_log_free(e->log);
 }

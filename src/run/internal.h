@@ -172,6 +172,9 @@ long uvd_run_answer_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *
 long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *args);
 long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsigned int flags);
 
+/* detached.c: opens the run's folder, and notes the engine's own root. Returns 0, or a negative errno. Pair them if it succeeds. */
+int uvd_run_root_open(struct uvd_run_engine *e, const char *root);
+void uvd_run_root_close(struct uvd_run_engine *e);
 /* detached.c: stores which folder is the root of this process or thread. Returns 0, or a negative errno. */
 int uvd_run_slash(pid_t tid, struct uvd_run_inode *slash);
 /*
