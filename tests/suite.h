@@ -4,6 +4,7 @@
 #define UVD_TEST_SUITE_H
 
 #include <check.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,19 @@ static inline void suite_record_skip(const char *test, const char *why)
 		suite_record_skip(__func__, why); \
 		return; \
 	} while (0)
+
+/* Returns how many descriptors this process has, and three more: two calls can be compared. */
+static inline unsigned int suite_num_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
 
 /* Runs the suite and frees it. Returns main()'s status. */
 static inline int run_cases(Suite *s)

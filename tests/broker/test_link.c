@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The engine process's side of the messages to the broker: what each function asks, and what it makes of the answer. */
 #include <check.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -79,18 +78,6 @@ static const struct uvd_wire_request *broker_was_asked(enum uvd_wire_op op, uint
 	ck_assert_msg(r->op == op && r->index == index && r->value == value, "%u: index %u, value %d", r->op, r->index,
 		      (int)r->value);
 	return r;
-}
-
-static unsigned int descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	ck_assert_ptr_nonnull(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
 }
 
 START_TEST(node_and_capability_have_a_number_and_a_channel)
@@ -197,7 +184,7 @@ END_TEST
 /* Our copy of the broker's end is closed: the end of the broker's child is seen, and no descriptor stays. */
 START_TEST(loan_has_one_end_of_a_new_socket)
 {
-	const unsigned int before = descriptors();
+	const unsigned int before = suite_num_fds();
 	char byte;
 	int sock;
 
@@ -210,12 +197,12 @@ START_TEST(loan_has_one_end_of_a_new_socket)
 	uvd_wire_close(&deal.fds);
 	ck_assert_int_eq(recv(sock, &byte, 1, MSG_DONTWAIT), 0);
 	close(sock);
-	ck_assert_uint_eq(descriptors(), before);
+	ck_assert_uint_eq(suite_num_fds(), before);
 	broker_answers(-EAGAIN, -1);
 	ck_assert_int_eq(uvd_link_loan(engine, 77), -EAGAIN);
 	broker_was_asked(UVD_WIRE_CONNECT, UVD_WIRE_LOAN, 77);
 	uvd_wire_close(&deal.fds);
-	ck_assert_uint_eq(descriptors(), before);
+	ck_assert_uint_eq(suite_num_fds(), before);
 }
 END_TEST
 

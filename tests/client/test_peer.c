@@ -3,7 +3,6 @@
  * A peer is a process whose memory we access through descriptors only. Mappings are looked up by query or in the text.
  */
 #include <check.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -90,17 +89,6 @@ static struct uvd_peer *peer_of(bool text)
 						    .pagemap = open_of(client, "pagemap", O_RDONLY),
 						    .statm = open_of(client, "statm", O_RDONLY) },
 			    !text);
-}
-
-static unsigned int open_fds(void)
-{
-	unsigned int n = 0;
-	DIR *dir = opendir("/proc/self/fd");
-
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
 }
 
 static uint64_t at(unsigned int page, int offset)
@@ -279,7 +267,7 @@ END_TEST
 
 START_TEST(test_descriptors_have_high_numbers_and_end_with_the_last_reference)
 {
-	unsigned int before = open_fds();
+	unsigned int before = suite_num_fds();
 	const unsigned int low = low_fds();
 	struct uvd_peer *p = peer_of(false);
 
@@ -288,15 +276,15 @@ START_TEST(test_descriptors_have_high_numbers_and_end_with_the_last_reference)
 	ck_assert_ptr_eq(uvd_peer_ref(p), p);
 	uvd_peer_put(p);
 	ck_assert(client_has(p, at(0, 0)) == 'a');
-	ck_assert_uint_eq(open_fds(), before + 5);
+	ck_assert_uint_eq(suite_num_fds(), before + 5);
 	uvd_peer_put(p);
-	ck_assert_uint_eq(open_fds(), before);
+	ck_assert_uint_eq(suite_num_fds(), before);
 	/* uvd_peer_new() closes the descriptors when it fails, too. It does because no process 0 exists. */
 	ck_assert_ptr_null(uvd_peer_new(0,
 					&(struct uvd_peer_fds){ open("/dev/null", O_RDWR), open("/dev/null", O_RDWR),
 								open("/dev/null", O_RDWR), open("/dev/null", O_RDWR) },
 					true));
-	ck_assert_uint_eq(open_fds(), before);
+	ck_assert_uint_eq(suite_num_fds(), before);
 	uvd_peer_put(NULL);
 }
 END_TEST

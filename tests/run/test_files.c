@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Opens that are refused, and files that are closed while another open waits at the limit (run/file.c). */
 #include <check.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -63,18 +62,6 @@ static void files_end(void)
 	harness_close(&h);
 }
 
-static unsigned int descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	ck_assert_ptr_nonnull(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static int file_open(int *fd)
 {
 	return uvd_run_file_open(&files, h.dev, &caller, O_RDWR, fd);
@@ -119,11 +106,11 @@ START_TEST(open_that_an_account_refuses_leaves_no_descriptor)
 		int fd;
 
 		files_begin(scarce[_i].res, most);
-		before = descriptors();
+		before = suite_num_fds();
 		used = uvd_account_used(h.account, scarce[_i].res);
 		for (int i = 0; i < 3 && most < scarce[_i].enough; i++) {
 			ck_assert_int_eq(file_open(&fd), -EMFILE);
-			ck_assert_uint_eq(descriptors(), before);
+			ck_assert_uint_eq(suite_num_fds(), before);
 			ck_assert_uint_eq(uvd_account_used(h.account, scarce[_i].res), used);
 		}
 		if (most == scarce[_i].enough) {
@@ -149,7 +136,7 @@ START_TEST(open_that_runs_out_of_descriptors_leaves_none)
 	close(fd);
 	ck_assert(!getrlimit(RLIMIT_NOFILE, &was));
 	few = was;
-	before = descriptors();
+	before = suite_num_fds();
 	for (few.rlim_cur = fd;; few.rlim_cur++) {
 		ck_assert(!setrlimit(RLIMIT_NOFILE, &few));
 		err = file_open(&fd);
@@ -157,7 +144,7 @@ START_TEST(open_that_runs_out_of_descriptors_leaves_none)
 		if (!err)
 			break;
 		refused++;
-		ck_assert_uint_eq(descriptors(), before);
+		ck_assert_uint_eq(suite_num_fds(), before);
 		ck_assert_uint_eq(uvd_account_used(h.account, UVD_RES_DESCRIPTORS), 0);
 		ck_assert_uint_eq(uvd_account_used(h.account, UVD_RES_FILES), 1);
 	}
@@ -165,7 +152,7 @@ START_TEST(open_that_runs_out_of_descriptors_leaves_none)
 	close(fd);
 	ck_assert(main_loop_wakes());
 	wait_for_used(0);
-	ck_assert_uint_eq(descriptors(), before);
+	ck_assert_uint_eq(suite_num_fds(), before);
 	files_end();
 }
 END_TEST
@@ -178,9 +165,9 @@ START_TEST(open_of_a_removed_device_leaves_no_descriptor)
 	files_begin(UVD_RES_FILES, 9);
 	harness_close_file(&h);
 	uvd_device_remove(h.dev);
-	before = descriptors();
+	before = suite_num_fds();
 	ck_assert_int_lt(file_open(&fd), 0);
-	ck_assert_uint_eq(descriptors(), before);
+	ck_assert_uint_eq(suite_num_fds(), before);
 	files_end();
 }
 END_TEST
@@ -193,9 +180,9 @@ START_TEST(open_that_gets_no_watch_leaves_no_descriptor)
 
 	files_begin(UVD_RES_FILES, 9);
 	ck_assert_int_eq(dup3(none, files.inotify, O_CLOEXEC), files.inotify);
-	before = descriptors();
+	before = suite_num_fds();
 	ck_assert_int_eq(file_open(&fd), -EINVAL);
-	ck_assert_uint_eq(descriptors(), before);
+	ck_assert_uint_eq(suite_num_fds(), before);
 	files_end();
 	close(none);
 }
