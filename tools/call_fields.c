@@ -118,7 +118,7 @@ void uvd_struct_results(json_t *results, const char *prefix, const struct uvd_st
 	char name[2 * UVD_SHORT_NAME];
 
 	for (const struct uvd_field *f = of->fields; f->name; f++) {
-		if (f->at + uvd_field_bytes(f) > len)
+		if (uvd_field_end(f) > len)
 			continue;
 		snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", f->name);
 		uvd_field_result(results, name, f, data);

@@ -88,18 +88,13 @@ static bool take_fields(struct command_call *c, unsigned int num, char **args)
 	return true;
 }
 
-static size_t field_end(const struct uvd_field *field)
-{
-	return field->at + uvd_field_bytes(field);
-}
-
 static bool fill_field(struct command_call *c, const struct uvd_field *field, const char *text)
 {
 	if (text ? uvd_names_equal(text, "none") : !c->in)
 		text = field->optional ? "-1" : NULL;
 	if (!text)
 		return true;
-	if (field_end(field) > c->request_len) {
+	if (uvd_field_end(field) > c->request_len) {
 		uvd_script_complain(c->script, "%s: the device's request is too short for it", field->name);
 		return false;
 	}
@@ -113,8 +108,8 @@ static size_t fields_len(const struct command_call *c)
 	size_t len = 0;
 
 	for (unsigned int i = 0; fields[i].name && i < MAX_FIELDS && is_extended(c); i++)
-		if (c->texts[i] && field_end(&fields[i]) > len)
-			len = field_end(&fields[i]);
+		if (c->texts[i] && uvd_field_end(&fields[i]) > len)
+			len = uvd_field_end(&fields[i]);
 	return len;
 }
 

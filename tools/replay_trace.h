@@ -150,7 +150,6 @@ void uvd_replay_value(struct uvd_replay_call *c, const char *name, const struct 
 		      size_t len);
 /* Finds a field by its whole name. Returns NULL if the first len bytes have none. */
 const struct uvd_field *uvd_replay_field(const struct uvd_struct *of, const char *name, size_t len);
-uint64_t uvd_replay_get(const struct uvd_field *f, const uint8_t *bytes);
 bool uvd_replay_ends(const char *name, const char *end);
 /* Returns the name after the last dot. */
 const char *uvd_replay_last(const char *name);

@@ -13,17 +13,9 @@
 const struct uvd_field *uvd_replay_field(const struct uvd_struct *of, const char *name, size_t len)
 {
 	for (const struct uvd_field *f = of->fields; f->name; f++)
-		if (!strcmp(f->name, name) && f->at + (size_t)f->size * (f->count ? f->count : 1) <= len)
+		if (!strcmp(f->name, name) && uvd_field_end(f) <= len)
 			return f;
 	return NULL;
-}
-
-uint64_t uvd_replay_get(const struct uvd_field *f, const uint8_t *bytes)
-{
-	uint64_t value = 0;
-
-	memcpy(&value, bytes + f->at, f->size <= sizeof(value) ? f->size : sizeof(value));
-	return value;
 }
 
 bool uvd_replay_ends(const char *name, const char *end)
@@ -77,7 +69,7 @@ static void field_replace(struct uvd_replay_call *c, const char *whole, const st
 			  uint8_t *bytes)
 {
 	const char *kind = number_kind(f->role, f->object);
-	const uint64_t was = uvd_replay_get(f, bytes);
+	const uint64_t was = uvd_field_get(f, bytes);
 
 	json_object_set_new(c->values, f->name, json_integer(was));
 	if (!kind || f->count || !read || (f->role == UVD_ROLE_HANDLE && !handle_is_used(c, whole)))
@@ -94,7 +86,7 @@ static void field_address(struct uvd_replay_call *c, const struct uvd_struct *of
 	const struct uvd_field *key = uvd_field_beside(of, f);
 
 	if (uvd_field_is_read(of, f, bytes, len) && uvd_field_is_read(of, key, bytes, len))
-		uvd_field_put(f, uvd_replay_address(c, uvd_replay_get(f, bytes), uvd_replay_get(key, bytes)), bytes);
+		uvd_field_put(f, uvd_replay_address(c, uvd_field_get(f, bytes), uvd_field_get(key, bytes)), bytes);
 }
 
 static void struct_replace(struct uvd_replay_call *c, const char *prefix, const struct uvd_struct *of, uint8_t *bytes,
@@ -108,7 +100,7 @@ static void struct_replace(struct uvd_replay_call *c, const char *prefix, const 
 		if (f->role == UVD_ROLE_AT)
 			field_address(c, of, f, bytes, len);
 	for (const struct uvd_field *f = of->fields; f->name; f++) {
-		if (f->at + uvd_field_bytes(f) > len)
+		if (uvd_field_end(f) > len)
 			continue;
 		snprintf(whole, sizeof(whole), "%s%s", prefix, f->name);
 		field_replace(c, whole, f, uvd_field_is_read(of, f, bytes, len), bytes);
@@ -136,7 +128,7 @@ static void work_requests_replace(struct uvd_replay_call *c, const struct uvd_st
 			       *num_sge = uvd_struct_counter(of, "sge", UVD_ROLE_COUNT);
 	const bool whole = c->request_len >= request->size;
 	const uint64_t num = whole ? uvd_struct_tail_count(request, c->request, request->size) : 0,
-		       size = whole && each ? uvd_replay_get(each, c->request) : 0;
+		       size = whole && each ? uvd_field_get(each, c->request) : 0;
 	uint8_t *sges = tail + (size <= len && num * size < len ? num * size : len);
 	char prefix[32];
 
@@ -146,7 +138,7 @@ static void work_requests_replace(struct uvd_replay_call *c, const struct uvd_st
 		snprintf(prefix, sizeof(prefix), "wr.%u.", (unsigned int)i);
 		struct_replace(c, prefix, of, wr, size < of->size ? size : of->size);
 		if (num_sge && num_sge->at + num_sge->size <= size)
-			sges += sges_replace(c, uvd_replay_get(num_sge, wr), sges, tail + len - sges);
+			sges += sges_replace(c, uvd_field_get(num_sge, wr), sges, tail + len - sges);
 	}
 }
 
@@ -180,9 +172,9 @@ static void memory_replace(struct uvd_replay_call *c, const struct uvd_struct *o
 
 	if (!start || !iova)
 		return;
-	c->region = uvd_replay_region_add(c, uvd_replay_get(start, c->request),
-					  uvd_replay_get(uvd_field_beside(of, start), c->request),
-					  uvd_replay_get(iova, c->request));
+	c->region = uvd_replay_region_add(c, uvd_field_get(start, c->request),
+					  uvd_field_get(uvd_field_beside(of, start), c->request),
+					  uvd_field_get(iova, c->request));
 	if (!c->region)
 		return;
 	uvd_field_put(start, (uintptr_t)c->region->mem, c->request);
@@ -194,7 +186,7 @@ static bool uses_file(const struct uvd_replay_call *c, const struct uvd_struct *
 {
 	const struct uvd_field *fd = field_of_role(c, of, UVD_ROLE_FD);
 
-	return fd && fd->object == UVD_NO_OBJECT && (int32_t)uvd_replay_get(fd, c->request) != -1;
+	return fd && fd->object == UVD_NO_OBJECT && (int32_t)uvd_field_get(fd, c->request) != -1;
 }
 
 void uvd_replay_request(struct uvd_replay_call *c)

@@ -253,20 +253,20 @@ void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, con
 
 	if (!dgid || !dlid || !index || !port || !global)
 		return;
-	number = uvd_replay_get(port, bytes);
+	number = uvd_field_get(port, bytes);
 	/* Multicast groups stay. Without an address, the mask says that there is none. */
 	if (!number || bytes[dgid->at] == 0xff || !port_query(c, number, &own))
 		return;
-	if (uvd_replay_get(dlid, bytes) || c->f->other)
+	if (uvd_field_get(dlid, bytes) || c->f->other)
 		uvd_field_put(dlid, own.legacy_resp.lid, bytes);
 	/* Ethernet has no other addresses. A call that an Ethernet port refuses for that reason can succeed here. */
-	if (c->f->other && own.legacy_resp.link_layer != LINK_ETHERNET && !uvd_replay_get(global, bytes) &&
+	if (c->f->other && own.legacy_resp.link_layer != LINK_ETHERNET && !uvd_field_get(global, bytes) &&
 	    c->was->call->result < 0)
 		c->skip = "an address without a GID is valid on this port";
-	if (c->f->other && own.legacy_resp.link_layer == LINK_ETHERNET && !uvd_replay_get(global, bytes)) {
+	if (c->f->other && own.legacy_resp.link_layer == LINK_ETHERNET && !uvd_field_get(global, bytes)) {
 		uvd_field_put(global, 1, bytes);
 		uvd_field_put(index, 0, bytes);
 	}
-	if (uvd_replay_get(global, bytes))
-		port_gid(c, number, uvd_replay_get(index, bytes), bytes + dgid->at);
+	if (uvd_field_get(global, bytes))
+		port_gid(c, number, uvd_field_get(index, bytes), bytes + dgid->at);
 }

@@ -15,11 +15,6 @@ struct syz_group {
 	const struct uvd_flow_kind *spec;
 };
 
-static size_t syz_field_end(const struct uvd_field *f)
-{
-	return f->at + (size_t)f->size * (f->count ? f->count : 1);
-}
-
 /* Sets `part` to the field, or to the group of fields, that begins with g->first[i]. Returns the fields it has. */
 static size_t syz_group_part(const struct syz_group *g, const struct uvd_field *first, struct syz_group *part)
 {
@@ -30,8 +25,8 @@ static size_t syz_group_part(const struct syz_group *g, const struct uvd_field *
 		if (part->end > first &&
 		    (first->name[g->prefix + len] != '.' || strncmp(part->end->name, first->name, g->prefix + len + 1)))
 			break;
-		if (syz_field_end(part->end) > part->at + part->size)
-			part->size = syz_field_end(part->end) - part->at;
+		if (uvd_field_end(part->end) > part->at + part->size)
+			part->size = uvd_field_end(part->end) - part->at;
 	}
 	return part->end - first;
 }

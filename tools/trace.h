@@ -97,7 +97,7 @@ size_t uvd_image_get(const struct uvd_trace_image *image, enum uvd_piece_kind ki
 
 /* ---- trace_decode.c, trace_write.c, trace_handles.c -------------------------------------------------------------- */
 
-/* What a number stands for that the device has chosen, or (an iova) that stands for memory of the client. */
+/* The kinds of numbers that the device chooses. An iova is none of these: it stands for memory of the client. */
 #define UVD_TRACE_QPN "qpn"
 #define UVD_TRACE_SRQN "srqn"
 #define UVD_TRACE_WQN "wqn"
@@ -164,7 +164,7 @@ void uvd_trace_struct(struct uvd_trace_decoded *d, json_t *to, const char *prefi
 /* Adds `len` bytes as a value: a struct, a word, a number or hexadecimal. */
 void uvd_trace_value(struct uvd_trace_decoded *d, json_t *to, const char *name, const struct uvd_attr_fields *fields,
 		     const uint8_t *data, size_t len);
-/* Says that the value `name` is a handle of this object. 0xffff: of whichever it is. */
+/* Says that the value `name` is a handle of this object. UVD_NO_OBJECT: of whichever it is. */
 void uvd_trace_handle(struct uvd_trace_decoded *d, const char *name, uint16_t object, uint32_t handle);
 /* The same of a descriptor. */
 void uvd_trace_fd(struct uvd_trace_decoded *d, const char *name, uint16_t object, int32_t fd);

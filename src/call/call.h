@@ -24,7 +24,7 @@ struct uvd_words {
 	const struct uvd_word *words;
 };
 
-/* What a field, an attribute or the element of an array means. roles.txt explains each. */
+/* The meanings of fields, of attributes and of the elements of arrays. roles.txt explains each. */
 enum uvd_role {
 	UVD_ROLE_UNKNOWN, /* the headers of this build have the field, and roles.txt has not: it is printed as a number */
 	UVD_ROLE_NUMBER,
@@ -121,8 +121,9 @@ const struct uvd_flow_kind *uvd_flow_kind(uint32_t type);
 /* Returns the word of a role, as roles.txt has it. */
 const char *uvd_role_name(enum uvd_role role);
 
-/* Returns the number of bytes of a field. */
+/* Returns the number of bytes of a field, and the place in the struct where it ends. */
 size_t uvd_field_bytes(const struct uvd_field *f);
+size_t uvd_field_end(const struct uvd_field *f);
 /* Reads a field that is a number from the struct at `data`. The caller has checked that the struct has it. */
 uint64_t uvd_field_get(const struct uvd_field *f, const uint8_t *data);
 /* Sets a field that is a number. */
@@ -136,10 +137,7 @@ bool uvd_field_is_read(const struct uvd_struct *of, const struct uvd_field *f, c
 const struct uvd_field *uvd_field_beside(const struct uvd_struct *of, const struct uvd_field *f);
 /* Can the value be a handle, or descriptor, of this type of objects? */
 bool uvd_field_is_of(const struct uvd_field *f, uint16_t object);
-/*
- * Finds the field that counts the elements of `array`, in elements (UVD_ROLE_COUNT, or UVD_ROLE_LOG) or in another way.
- * Returns NULL if there is none.
- */
+/* Finds the field that counts `array` in this way: UVD_ROLE_COUNT, _LOG, _SIZE or _BYTES_OF. Returns NULL if there is none. */
 const struct uvd_field *uvd_struct_counter(const struct uvd_struct *of, const char *array, enum uvd_role role);
 /*
  * Returns how many elements of its flexible array the struct at `data`, of which there are `len` bytes, says that it has;

@@ -61,6 +61,11 @@ size_t uvd_field_bytes(const struct uvd_field *f)
 	return (size_t)f->size * (f->count ? f->count : 1);
 }
 
+size_t uvd_field_end(const struct uvd_field *f)
+{
+	return f->at + uvd_field_bytes(f);
+}
+
 uint64_t uvd_field_get(const struct uvd_field *f, const uint8_t *data)
 {
 	uint8_t one;
@@ -112,12 +117,11 @@ bool uvd_field_is_read(const struct uvd_struct *of, const struct uvd_field *f, c
 	const struct uvd_field *selector;
 
 	/* A selector can be in a struct that another one selects: the chain ends at a field that is always read. */
-	for (; f->at + uvd_field_bytes(f) <= len; f = selector) {
+	for (; uvd_field_end(f) <= len; f = selector) {
 		selector = field_numbered(of, f->selector);
 		if (!selector)
 			return true;
-		if (selector->at + uvd_field_bytes(selector) > len ||
-		    !field_is_selected(f, uvd_field_get(selector, data)))
+		if (uvd_field_end(selector) > len || !field_is_selected(f, uvd_field_get(selector, data)))
 			return false;
 	}
 	return false;
@@ -145,7 +149,7 @@ uint64_t uvd_struct_tail_count(const struct uvd_struct *of, const uint8_t *data,
 			       *log = uvd_struct_counter(of, of->tail, UVD_ROLE_LOG), *f = count ? count : log;
 	uint64_t value;
 
-	if (!f || f->at + (size_t)f->size > len)
+	if (!f || uvd_field_end(f) > len)
 		return UINT64_MAX;
 	value = uvd_field_get(f, data);
 	if (f == count)

@@ -185,7 +185,7 @@ START_TEST(test_any_value_but_0_selects_what_has_no_mask)
 }
 END_TEST
 
-/* What was once guessed from names, and wrongly. */
+/* The names of these fields suggest something else: readers that went by names took them for that. */
 START_TEST(test_fields_mean_what_the_kernel_does_with_them)
 {
 	const struct uvd_struct *qp = request_of("IB_USER_VERBS_EX_CMD_CREATE_QP"),
