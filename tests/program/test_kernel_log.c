@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The reader of the kernel's log, on a pipe that returns one record a read, as /dev/kmsg does. */
-#include "kernel_log.h"
+#include "program/kernel_log.h"
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>

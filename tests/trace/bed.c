@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "bed.h"
 
-#include "trace.h"
+#include "trace/reader.h"
 
 struct harness bed;
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace.h"
+#include "trace/reader.h"
 #include "../suite.h"
 
 enum { BASE = 1000, SPACE = 200, MOST = 1 << 14 };

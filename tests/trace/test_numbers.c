@@ -2,7 +2,7 @@
 /* uverbsctl replay: a number of the device belongs to one object at a time, and stands for the recorded one. */
 #include <stdlib.h>
 
-#include "replay_trace.h"
+#include "replay/replay.h"
 #include "../suite.h"
 
 enum { FIRST = 5, SECOND = 6 }; /* recorded handles */

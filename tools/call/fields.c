@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Reads and writes structs by the names of their fields. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "script.h"
+
+/* ---- one field --------------------------------------------------------------------------------------------------- */
+
+static bool field_set_array(const struct uvd_script *s, const struct uvd_field *f, const char *text, uint8_t *at)
+{
+	const size_t len = (size_t)f->size * f->count;
+	struct uvd_bytes bytes;
+	bool ok;
+
+	if (len == sizeof(struct in6_addr) && inet_pton(AF_INET6, text, at) == 1)
+		return true;
+	if (!uvd_value_bytes(s, f->name, text, &bytes))
+		return false;
+	ok = bytes.len <= len;
+	if (ok)
+		memcpy(at, bytes.data, bytes.len);
+	else
+		uvd_script_complain(s, "%s: %zu bytes are given, and it has %zu", f->name, bytes.len, len);
+	free(bytes.data);
+	return ok;
+}
+
+bool uvd_field_set(const struct uvd_script *s, const struct uvd_field *f, const char *text, uint8_t *data)
+{
+	char number[24];
+	uint64_t value;
+
+	if (f->count)
+		return field_set_array(s, f, text, data + f->at);
+	if (f->words && uvd_words_parse(f->words, text, &value)) {
+		snprintf(number, sizeof(number), "%llu", (unsigned long long)value);
+		text = number;
+	}
+	if (!f->big)
+		return uvd_value_sized(s, f->name, text, data + f->at, f->size);
+	if (!uvd_value_sized(s, f->name, text, &(uint64_t){ 0 }, f->size) ||
+	    !uvd_value_number(s, f->name, text, &value))
+		return false;
+	uvd_field_put(f, value, data);
+	return true;
+}
+
+void uvd_words_result(json_t *results, const char *name, const struct uvd_words *words, const void *data, size_t len)
+{
+	char text[UVD_WORDS];
+	uint64_t value = 0;
+
+	if (words && len <= sizeof(value)) {
+		memcpy(&value, data, len);
+		if (uvd_words_format(words, value, text, sizeof(text))) {
+			json_object_set_new(results, name, json_string(text));
+			return;
+		}
+	}
+	uvd_result_set(results, name, data, len);
+}
+
+void uvd_field_result(json_t *results, const char *name, const struct uvd_field *f, const uint8_t *data)
+{
+	uint64_t value;
+
+	if (f->count) {
+		uvd_result_set_hex(results, name, data + f->at, uvd_field_bytes(f));
+		return;
+	}
+	value = uvd_field_get(f, data);
+	uvd_words_result(results, name, f->words, &value, sizeof(value));
+}
+
+/* ---- a struct ---------------------------------------------------------------------------------------------------- */
+
+static bool set_by_name(const struct uvd_script *s, const char *what, const struct uvd_struct *of, char *pair,
+			uint8_t *data)
+{
+	char *equals = strchr(pair, '=');
+	struct uvd_nearest nearest = { .wrong = pair };
+	const struct uvd_field *f;
+
+	if (!equals) {
+		uvd_script_complain(s, "%s: `%s` is not FIELD=VALUE", what, pair);
+		return false;
+	}
+	*equals = '\0';
+	f = uvd_struct_find(of, pair);
+	if (f)
+		return uvd_field_set(s, f, equals + 1, data);
+	for (f = of->fields; f->name; f++)
+		uvd_nearest_add(&nearest, f->name);
+	uvd_nearest_complain(&nearest, s, what, "field");
+	return false;
+}
+
+bool uvd_struct_parse(const struct uvd_script *s, const char *what, const struct uvd_struct *of, const char *text,
+		      uint8_t *data)
+{
+	char *copy = strdup(text), *save = NULL;
+	bool ok = copy;
+
+	if (!ok)
+		uvd_script_complain(s, "%s: ENOMEM", what);
+	for (char *pair = ok ? strtok_r(copy, ",", &save) : NULL; pair && ok; pair = strtok_r(NULL, ",", &save))
+		ok = set_by_name(s, what, of, pair, data);
+	free(copy);
+	return ok;
+}
+
+void uvd_struct_results(json_t *results, const char *prefix, const struct uvd_struct *of, const uint8_t *data,
+			size_t len)
+{
+	char name[2 * UVD_SHORT_NAME];
+
+	for (const struct uvd_field *f = of->fields; f->name; f++) {
+		if (uvd_field_end(f) > len)
+			continue;
+		snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", f->name);
+		uvd_field_result(results, name, f, data);
+	}
+}
+
+/* ---- the tables as JSON ------------------------------------------------------------------------------------------ */
+
+static json_t *words_json(const struct uvd_words *words)
+{
+	json_t *o = json_object();
+
+	for (const struct uvd_word *w = words->words; w->name; w++)
+		json_object_set_new(o, w->name, json_integer(w->value));
+	return json_pack("{s:b, s:o}", "flags", words->flags, "words", o);
+}
+
+static json_t *struct_json(const struct uvd_struct *of)
+{
+	json_t *fields = json_array(), *o;
+
+	for (const struct uvd_field *f = of->fields; f->name; f++) {
+		o = json_pack("{s:s, s:i, s:i}", "name", f->name, "at", f->at, "size", f->size);
+		if (f->count)
+			json_object_set_new(o, "count", json_integer(f->count));
+		if (f->big)
+			json_object_set_new(o, "big", json_true());
+		if (f->role != UVD_ROLE_NUMBER)
+			json_object_set_new(o, "role", json_string(uvd_role_name(f->role)));
+		if (f->array)
+			json_object_set_new(o, "array", json_string(f->array));
+		if (f->optional)
+			json_object_set_new(o, "none", json_true());
+		if (f->makes)
+			json_object_set_new(o, "created", json_true());
+		if (f->words)
+			json_object_set_new(o, "enum", words_json(f->words));
+		json_array_append_new(fields, o);
+	}
+	o = json_pack("{s:i, s:o}", "size", of->size, "fields", fields);
+	if (of->tail)
+		json_object_set_new(o, "tail", json_string(of->tail));
+	if (of->tail_of)
+		json_object_set_new(o, "element", struct_json(of->tail_of));
+	return o;
+}
+
+json_t *uvd_fields_json(void)
+{
+	json_t *commands = json_object(), *attrs = json_object(), *specs = json_object(), *o;
+
+	for (const struct uvd_command_fields *c = uvd_commands_fields; c->command; c++)
+		json_object_set_new(commands, c->command,
+				    json_pack("{s:o, s:o}", "request", struct_json(c->request), "response",
+					      struct_json(c->response)));
+	for (const struct uvd_attr_fields *a = uvd_attrs_fields; a->attr; a++) {
+		if (!a->of && !a->words)
+			continue;
+		o = a->of ? struct_json(a->of) : json_object();
+		if (a->words)
+			json_object_set_new(o, "enum", words_json(a->words));
+		json_object_set_new(attrs, a->attr, o);
+	}
+	for (const struct uvd_flow_kind *f = uvd_flow_kinds; f->name; f++) {
+		o = struct_json(f->of);
+		json_object_set_new(o, "type", json_integer(f->type));
+		json_object_set_new(specs, f->name, o);
+	}
+	return json_pack("{s:o, s:o, s:o}", "commands", commands, "attributes", attrs, "specs", specs);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl replay: runs a program of calls on a device, and compares the results with those that its file holds. */
+#include "../commands.h"
+#include "../program/check.h"
+#include "../program/node.h"
+#include "replay.h"
+#include "../tree/view.h"
+#include "util/util.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+	"Usage: uverbsctl replay [--device DEVICE] [--json] FILE\n"
+	"       uverbsctl replay [--device DEVICE] --record FILE\n"
+	"       uverbsctl replay [--device DEVICE] --emit-c PROGRAM.c FILE\n"
+	"\n"
+	"  uverbsctl replay --device /dev/infiniband/uverbs0 calls.prog     on this device, ours or the kernel's\n"
+	"  uverbsctl run -- uverbsctl replay calls.prog                     on a device of its own\n"
+	"  uverbsctl run -- uverbsctl replay --record calls.prog            write the results into the file\n"
+	"\n"
+	"Runs the calls of FILE on a device, and compares each result with the one that FILE holds. If the results\n"
+	"are the kernel's and the device is uverbsd's, or the other way round, the differences that\n"
+	"docs/abi-differences.md lists are none. docs/replay.md describes the format of FILE.\n"
+	"\n"
+	"FILE can also be a trace that `uverbsctl run --trace FILE` recorded: its calls are made again, each open file of\n"
+	"it is one open file of the device, and the handles, keys and addresses are the new ones.\n"
+	"\n"
+	"  --device DEVICE   hfi1_0, uverbs0 or the path of a node (default: the only device)\n"
+	"  --json            print one JSON object\n"
+	"  --record          write the results of this device into FILE; nothing is compared\n"
+	"  --emit-c NAME     write the calls as a C program that needs no part of uverbsd; nothing is compared\n"
+	"  --show            print each call with its result\n"
+	"  --hang SECONDS    how long the program, or a call of a trace, may take; longer is a hang (default: 60)\n"
+	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
+	"                    /run/uverbsd/control)\n"
+	"\n"
+	"Exit status: 0 if all results are as FILE says, 1 if one differs or FILE cannot be run, 2 for a wrong command line,\n"
+	"or for a trace that cannot be replayed.\n";
+
+static const char who[] = "uverbsctl replay";
+
+struct replay {
+	const char *device, *control, *file, *emit;
+	bool json, record, show;
+	unsigned int hang;
+	struct uvd_program_finding finding;
+	struct uvd_kernel_log *log; /* for `check log` on a device of the kernel */
+	char node[PATH_MAX];
+	struct uvd_prog *p;
+	struct uvd_prog_run *run, *expected;
+	struct uvd_prog_list list;
+	struct uvd_prog_difference d;
+};
+
+/* Returns 0 if it is no number of seconds. */
+static unsigned int replay_seconds(const char *text)
+{
+	char *end;
+	const unsigned long seconds = strtoul(text, &end, 10);
+
+	return *text >= '0' && *text <= '9' && !*end && seconds <= 1000000 ? seconds : 0;
+}
+
+/* Returns -1 to go on, or the exit status. */
+static int replay_options(struct replay *r, int argc, char **argv)
+{
+	static const struct option longs[] = { { "device", required_argument, NULL, 'd' },
+					       { "hang", required_argument, NULL, 't' },
+					       { "json", no_argument, NULL, 'j' },
+					       { "record", no_argument, NULL, 'r' },
+					       { "show", no_argument, NULL, 's' },
+					       { "control", required_argument, NULL, 'c' },
+					       { "emit-c", required_argument, NULL, 'e' },
+					       { "help", no_argument, NULL, 'h' },
+					       { NULL } };
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) >= 0) {
+		if (c == 'd')
+			r->device = optarg;
+		else if (c == 'c')
+			r->control = optarg;
+		else if (c == 'e')
+			r->emit = optarg;
+		else if (c == 't')
+			r->hang = replay_seconds(optarg);
+		else if (c == 'j')
+			r->json = true;
+		else if (c == 'r')
+			r->record = true;
+		else if (c == 's')
+			r->show = true;
+		else
+			return fputs(usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
+	}
+	if (argc - optind != 1 || !r->hang)
+		return fputs(usage, stderr), 2;
+	r->file = argv[optind];
+	return -1;
+}
+
+/* Finds the device, and makes the runs for it. */
+static bool replay_open(struct replay *r)
+{
+	r->run = uvd_program_open(who, r->control, r->device, r->node);
+	r->expected = calloc(1, sizeof(*r->expected));
+	return r->run && r->expected;
+}
+
+/* The file asks for a check of the log, so a replay that cannot make it fails. */
+static bool replay_log_open(struct replay *r)
+{
+	int ret;
+
+	r->log = malloc(sizeof(*r->log));
+	ret = r->log ? uvd_kernel_log_open(r->log, UVD_KERNEL_LOG) : -ENOMEM;
+	if (!ret)
+		return true;
+	fprintf(stderr, "%s: %s: cannot make the `check log` of %s: %s\n", who, UVD_KERNEL_LOG, r->file,
+		uvd_errno_name(-ret));
+	free(r->log);
+	r->log = NULL;
+	return false;
+}
+
+static bool replay_run(struct replay *r)
+{
+	r->run->patience = r->hang;
+	for (unsigned int i = 0; i < (uvd_prog_races(r->p) ? UVD_PROGRAM_RACES : 1) && !r->finding.kind; i++)
+		uvd_program_check(r->run, r->p, r->p->check_leaks ? r->control : NULL, r->p->check_model, r->log,
+				  &r->finding);
+	if (r->log && !r->finding.kind)
+		uvd_program_check_log(r->log, UVD_PROGRAM_LATE_MS, &r->finding);
+	if (r->run->trouble[0])
+		fprintf(stderr, "%s: %s: %s\n", who, r->file, r->run->trouble);
+	return !r->run->trouble[0];
+}
+
+/* Writes the program in C: the calls of one run. */
+static bool replay_emit(struct replay *r)
+{
+	r->run->patience = r->hang;
+	if (uvd_prog_emit(r->run, r->p, r->emit, "Written by uverbsctl replay."))
+		fprintf(stderr, "%s: %s: %s\n", who, r->emit, uvd_errno_name(errno));
+	else if (r->run->trouble[0])
+		fprintf(stderr, "%s: %s: %s\n", who, r->file, r->run->trouble);
+	else
+		return true;
+	return false;
+}
+
+static bool replay_compare(struct replay *r, bool kernel)
+{
+	unsigned int at;
+	const char *wrong = uvd_prog_expect_run(r->p, r->run, r->expected, &at);
+
+	if (wrong) {
+		fprintf(stderr, "%s: %s: call %u: %s: %s\n", who, r->file, at + 1, wrong, r->p->calls[at].expect);
+		return false;
+	}
+	/* The sides of the table are the kernel's and ours. */
+	if (kernel)
+		uvd_prog_compare(&r->list, r->p, r->run, r->expected, &r->d);
+	else
+		uvd_prog_compare(&r->list, r->p, r->expected, r->run, &r->d);
+	return true;
+}
+
+/* Returns the text of the file with the results of the run, or NULL with errno. */
+static char *replay_recorded(const struct replay *r)
+{
+	FILE *in = fopen(r->file, "re"), *out;
+	size_t len;
+	char *text = NULL;
+
+	if (!in)
+		return NULL;
+	out = open_memstream(&text, &len);
+	if (out)
+		uvd_prog_print_like(r->p, in, out);
+	fclose(in);
+	if (out && fclose(out)) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+/* Opens the file to be replaced by `size` bytes. Without the space for them it stays as it is. */
+static FILE *file_reopen(const char *name, size_t size)
+{
+	FILE *out = fopen(name, "r+e");
+
+	if (out && fallocate(fileno(out), FALLOC_FL_KEEP_SIZE, 0, size) && (errno == ENOSPC || errno == EDQUOT)) {
+		fclose(out);
+		errno = ENOSPC;
+		return NULL;
+	}
+	return out;
+}
+
+static bool replay_record(struct replay *r, bool kernel)
+{
+	FILE *out = NULL;
+	char *text;
+	bool ok;
+
+	uvd_prog_expect_record(r->p, r->run);
+	snprintf(r->p->device, sizeof(r->p->device), "%s", kernel ? "kernel" : "uverbsd");
+	text = replay_recorded(r);
+	if (text)
+		out = file_reopen(r->file, strlen(text));
+	if (!out) {
+		fprintf(stderr, "%s: %s: %s\n", who, r->file, uvd_errno_name(errno));
+		free(text);
+		return false;
+	}
+	ok = fputs(text, out) >= 0 && !fflush(out) && (!ftruncate(fileno(out), strlen(text)) || errno == EINVAL);
+	free(text);
+	if (fclose(out) || !ok) {
+		fprintf(stderr, "%s: %s: cannot write the results: %s\n", who, r->file, uvd_errno_name(errno));
+		return false;
+	}
+	return true;
+}
+
+static void replay_print_json(const struct replay *r, bool kernel)
+{
+	json_t *out = json_pack("{s:s,s:s,s:s,s:i,s:[],s:[]}", "file", r->file, "node", r->node, "kind",
+				kernel ? "kernel" : "uverbsd", "calls", (int)r->p->num_calls, "differences", "listed");
+	char *text;
+
+	if (r->d.found)
+		json_array_append_new(json_object_get(out, "differences"),
+				      json_pack("{s:i,s:s,s:s,s:s,s:s}", "call", (int)r->d.call + 1, "target",
+						r->d.target, "item", r->d.item, "expected",
+						kernel ? r->d.ours : r->d.kernel, "result",
+						kernel ? r->d.kernel : r->d.ours));
+	if (r->finding.kind)
+		json_object_set_new(out, "finding", json_string(r->finding.text));
+	for (unsigned int i = 0; i < r->list.num; i++)
+		if (r->list.rows[i].hits)
+			json_array_append_new(json_object_get(out, "listed"), json_string(r->list.rows[i].name));
+	text = json_dumps(out, 0);
+	puts(text ? text : "{}");
+	free(text);
+	json_decref(out);
+}
+
+static void replay_print(const struct replay *r, bool kernel)
+{
+	for (unsigned int i = 0; r->show && i < r->p->num_calls; i++) {
+		const struct uvd_prog_record *record = &r->run->records[i];
+		struct uvd_prog_call call = r->p->calls[i];
+
+		call.expect[0] = 0;
+		uvd_prog_call_print(&call, stdout);
+		printf("= %s\n", record->done ? uvd_prog_result(record) : "not done");
+	}
+	if (r->finding.kind)
+		printf("%s\n", r->finding.text);
+	else if (r->d.found)
+		printf("call %u, %s: %s is %s, %s expected\n", r->d.call + 1, r->d.target, r->d.item,
+		       kernel ? r->d.kernel : r->d.ours, kernel ? r->d.ours : r->d.kernel);
+	else
+		printf("%u calls, no difference\n", r->p->num_calls);
+}
+
+static bool replay_file(struct replay *r)
+{
+	bool kernel;
+
+	if (!uvd_prog_load(r->p, who, r->file) || !replay_open(r))
+		return false;
+	kernel = uvd_program_is_kernel(r->node, r->run->driver_id);
+	if (!uvd_program_list_read(&r->list, r->p->device[0] && kernel != !strcmp(r->p->device, "kernel")))
+		return false;
+	if (r->emit)
+		return replay_emit(r);
+	if (kernel && r->p->check_log && !replay_log_open(r))
+		return false;
+	if (!replay_run(r))
+		return false;
+	if (r->record && r->finding.kind) {
+		fprintf(stderr, "%s: %s: nothing is recorded: %s\n", who, r->file, r->finding.text);
+		return false;
+	}
+	if (r->record)
+		return replay_record(r, kernel);
+	if (!r->finding.kind && !replay_compare(r, kernel))
+		return false;
+	if (r->json)
+		replay_print_json(r, kernel);
+	else
+		replay_print(r, kernel);
+	return !r->d.found && !r->finding.kind;
+}
+
+static int replay_trace_file(const struct replay *r)
+{
+	const struct uvd_replay_options o = { .device = r->device,
+					      .control = r->control,
+					      .file = r->file,
+					      .json = r->json,
+					      .show = r->show,
+					      .hang = r->hang };
+
+	if (!r->record && !r->emit)
+		return uvd_replay_trace(who, &o);
+	fprintf(stderr, "%s: %s: it is a trace: --record and --emit-c are for programs\n", who, r->file);
+	return 2;
+}
+
+int uvd_cmd_replay(int argc, char **argv)
+{
+	struct replay *r = calloc(1, sizeof(*r));
+	int status;
+
+	if (!r)
+		return 1;
+	r->hang = 60;
+	r->control = getenv("UVERBSD_CONTROL");
+	if (!r->control || !*r->control)
+		r->control = "/run/uverbsd/control";
+	status = replay_options(r, argc, argv);
+	if (status < 0 && uvd_replay_is_trace(r->file)) {
+		status = replay_trace_file(r);
+	} else if (status < 0) {
+		r->p = calloc(1, sizeof(*r->p));
+		status = r->p && replay_file(r) ? 0 : 1;
+	}
+	if (r->run)
+		uvd_prog_run_free(r->run);
+	if (r->log)
+		uvd_kernel_log_close(r->log);
+	free(r->log);
+	free(r->expected);
+	free(r->p);
+	uvd_prog_list_free(&r->list);
+	free(r);
+	return status;
+}

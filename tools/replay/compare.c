@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Compares what a call returned with what the trace has, by the names of the decoder. */
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay.h"
+#include "util/util.h"
+
+enum { MOST_PRINTED = 100 };
+
+void uvd_replay_differs(struct uvd_replay *r, const struct uvd_trace_decoded *was, const char *item,
+			const char *expected, const char *result)
+{
+	char target[2 * UVD_SHORT_NAME + 2];
+
+	if (was)
+		snprintf(target, sizeof(target), "%s.%s", was->object, was->verb);
+	else
+		snprintf(target, sizeof(target), "close");
+	if (++r->num_differences <= MOST_PRINTED)
+		json_array_append_new(r->differences,
+				      json_pack("{s:i,s:s,s:s,s:s,s:s}", "call", (int)r->calls, "target", target,
+						"item", item, "expected", expected, "result", result));
+}
+
+/* ---- the list of differences between the kernel and uverbsd ------------------------------------------------------ */
+
+/* The name of a call in the list: without what all names begin with. */
+static const char *listed_name(const char *name)
+{
+	static const char *const begins[] = { "IB_USER_VERBS_EX_CMD_", "IB_USER_VERBS_CMD_", "UVERBS_METHOD_" };
+	static char text[UVD_SHORT_NAME];
+
+	for (unsigned int i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		if (!strncmp(name, begins[i], strlen(begins[i]))) {
+			snprintf(text, sizeof(text), "%s%s", i ? "" : "EX_", name + strlen(begins[i]));
+			return text;
+		}
+	return name;
+}
+
+/* Did the recorded device share its queues with its clients? */
+static bool call_has_mapped_queues(const struct uvd_replay_call *c)
+{
+	return c->was->script && c->was->script->view.driver_id == RDMA_DRIVER_RXE;
+}
+
+/* Is it this write() command, in whatever form? */
+static bool call_is_command(const struct uvd_replay_call *c, unsigned int number)
+{
+	return c->was->row && c->was->row->kind == UVERBSD_TREE_COMMAND && c->was->row->id == number;
+}
+
+static void value_add(struct uvd_prog_record *record, const char *name, uint64_t value)
+{
+	struct uvd_prog_value *v = &record->values[record->num_values++];
+
+	snprintf(v->name, sizeof(v->name), "%s", name);
+	v->value = value;
+}
+
+/* What conditions of the list ask besides inputs. They come first: there is room for them. */
+static void values_of_header(const struct uvd_replay_call *c, struct uvd_prog_record *record)
+{
+	const bool method = c->row->kind == UVERBSD_TREE_METHOD, extended = c->row->flags & UVERBSD_TREE_COMMAND_EX;
+
+	value_add(record, "mapped_queues", call_has_mapped_queues(c));
+	if (method || c->ioctl) {
+		value_add(record, "object", method ? c->row->object : UVERBS_OBJECT_DEVICE);
+		value_add(record, "method", method ? c->row->id : UVERBS_METHOD_INVOKE_WRITE);
+	}
+	if (!method)
+		value_add(record, "command", c->row->id | (extended ? IB_USER_VERBS_CMD_FLAG_EXTENDED : 0));
+}
+
+/* The condition with= asks which attributes a method was given. */
+static void items_of_attrs(const struct uvd_replay_call *c, struct uvd_prog_call *call)
+{
+	json_t *name;
+	size_t i;
+
+	call->num_items = 0;
+	json_array_foreach(c->attrs, i, name)
+	{
+		if (call->front != UVD_PROG_METHOD || call->num_items == UVD_PROG_MAX_ITEMS)
+			break;
+		snprintf(call->items[call->num_items++], sizeof(call->items[0]), "%s=0", json_string_value(name));
+	}
+}
+
+static void one_call(struct uvd_replay_call *c)
+{
+	struct uvd_prog_call *call = &c->r->one->calls[0];
+	struct uvd_prog_record *k = &c->r->kernel_run->records[0];
+	const char *name;
+	json_t *value;
+
+	c->r->one->num_calls = 1;
+	call->front = c->row->kind == UVERBSD_TREE_METHOD ? UVD_PROG_METHOD
+		      : c->ioctl			  ? UVD_PROG_INVOKE
+							  : UVD_PROG_WRITE;
+	snprintf(call->target, sizeof(call->target), "%.47s", listed_name(c->row->name));
+	items_of_attrs(c, call);
+	memset(k, 0, sizeof(*k));
+	k->done = true;
+	k->is_ioctl = c->ioctl;
+	values_of_header(c, k);
+	uvd_replay_qp_values(c, k);
+	json_object_foreach(c->values, name, value)
+	{
+		struct uvd_prog_value *v = &k->values[k->num_values];
+
+		if (k->num_values == UVD_PROG_MAX_VALUES)
+			break;
+		k->num_values++;
+		snprintf(v->name, sizeof(v->name), "%s", name);
+		v->value = json_integer_value(value);
+	}
+	c->r->our_run->records[0] = *k;
+}
+
+static bool one_is_listed(struct uvd_replay *r)
+{
+	struct uvd_prog_difference d;
+
+	uvd_prog_compare(&r->list, r->one, r->kernel_run, r->our_run, &d);
+	return !d.found;
+}
+
+/* Is it in the list that the kernel returns `kernel`, and uverbsd `ours`? */
+static bool result_is_listed(struct uvd_replay_call *c, long kernel, long ours)
+{
+	struct uvd_prog_record *k = &c->r->kernel_run->records[0], *o = &c->r->our_run->records[0];
+
+	if (!c->row)
+		return false;
+	one_call(c);
+	k->ret = kernel < 0 ? -1 : kernel;
+	k->err = kernel < 0 ? -kernel : 0;
+	o->ret = ours < 0 ? -1 : ours;
+	o->err = ours < 0 ? -ours : 0;
+	return one_is_listed(c->r);
+}
+
+/* Returns the name of an output as the list and programs have it: "cqe" of "resp_cqe". */
+static const char *output_word(const char *name)
+{
+	const char *word = uvd_replay_last(name);
+
+	return strncmp(word, "resp_", 5) ? word : word + 5;
+}
+
+static const struct uvd_words *field_words(const struct uvd_struct *of, const char *name)
+{
+	const struct uvd_field *f = of ? uvd_replay_field(of, name, of->size) : NULL;
+
+	return f ? f->words : NULL;
+}
+
+/* Returns the words of a method's output, "core_support" or "resp.state", or NULL. */
+static const struct uvd_words *attr_words(const struct uvd_replay_call *c, const char *name)
+{
+	const struct uvd_tree_view *view = &c->r->device.view;
+	const size_t len = strcspn(name, ".");
+	char attr[UVD_SHORT_NAME];
+
+	for (size_t i = 0; i < view->num; i++) {
+		const struct uverbsd_tree_row *row = &view->entries[i].row;
+		const struct uvd_attr_fields *fields;
+
+		if (row->kind != UVERBSD_TREE_ATTR || row->object != c->row->object || row->method != c->row->id)
+			continue;
+		uvd_short_attr(c->row, row, attr);
+		if (strlen(attr) != len || strncmp(attr, name, len))
+			continue;
+		fields = uvd_attr_fields(row->name);
+		return name[len] ? field_words(fields->of, name + len + 1) : fields->words;
+	}
+	return NULL;
+}
+
+/* Returns the words of an output, or NULL: it is a number. */
+static const struct uvd_words *output_words(const struct uvd_replay_call *c, const char *name)
+{
+	if (c->row->kind == UVERBSD_TREE_METHOD)
+		return attr_words(c, name);
+	return field_words(uvd_command_fields(c->row->name)->response, name);
+}
+
+/* Returns false if the output is no number, such as a GID. */
+static bool output_number(const struct uvd_replay_call *c, const char *name, const json_t *value, uint64_t *number)
+{
+	const struct uvd_words *words = output_words(c, name);
+	const char *text = json_string_value(value);
+	char *end;
+
+	*number = json_integer_value(value);
+	if (!text || (words && uvd_words_parse(words, text, number)))
+		return json_is_integer(value) || text;
+	*number = strtoull(text, &end, 16);
+	return !strncmp(text, "0x", 2) && !*end && strlen(text) <= 18;
+}
+
+static bool word_is_listed(struct uvd_replay_call *c, const char *word, uint64_t kernel, uint64_t ours)
+{
+	const struct uvd_shape_field field = { word, 0, 8, NULL };
+	struct uvd_prog_record *k = &c->r->kernel_run->records[0], *o = &c->r->our_run->records[0];
+
+	one_call(c);
+	k->num_regions = 1;
+	k->out_len = 8;
+	k->regions[0] = (struct uvd_prog_region){ .len = 8, .fields = { &field, 1, 0 } };
+	memcpy(k->out, &kernel, 8);
+	*o = *k;
+	memcpy(o->out, &ours, 8);
+	return one_is_listed(c->r);
+}
+
+/* A row has the name of a field ("cqe"), or of the struct in which it is ("odp_caps"). */
+static bool value_is_listed(struct uvd_replay_call *c, const char *name, const json_t *kernel, const json_t *ours)
+{
+	uint64_t kernel_number, our_number;
+	char outer[UVD_SHORT_NAME];
+
+	if (!c->row || !output_number(c, name, kernel, &kernel_number) || !output_number(c, name, ours, &our_number))
+		return false;
+	snprintf(outer, sizeof(outer), "%s", name ? name : "");
+	outer[strcspn(outer, ".")] = 0;
+	return word_is_listed(c, output_word(name), kernel_number, our_number) ||
+	       (strchr(name, '.') && word_is_listed(c, outer, kernel_number, our_number));
+}
+
+/* ---- outputs ----------------------------------------------------------------------------------------------------- */
+
+/* Returns the kind of number that an output is if the device chooses it, or NULL. */
+static const char *chosen_kind(const struct uvd_replay_call *c, const char *name)
+{
+	const char *kind = json_string_value(json_object_get(c->was->numbers, name));
+
+	return kind && strcmp(kind, UVD_TRACE_IOVA) ? kind : NULL;
+}
+
+/* Is this output no property of the device's behaviour? docs/replay.md lists them. */
+static bool output_is_free(const struct uvd_replay_call *c, const char *name)
+{
+	static const char *const names[] = { "uhw_out",
+					     "lid",
+					     "gid",
+					     "dlid",
+					     "dgid",
+					     "driver_data",
+					     "num_comp_vectors",
+					     "node_guid",
+					     "sys_image_guid",
+					     "netdev_ifindex",
+					     "timestamp",
+					     "hca_core_clock" };
+	static const char *const others[] = { "cqe",	     "max_inline_data", "max_wr",	"max_send_wr",
+					      "max_recv_wr", "max_send_sge",	"max_recv_sge", "max_sge" };
+	const char *word = output_word(name);
+
+	if (call_is_command(c, IB_USER_VERBS_CMD_QUERY_DEVICE) && uvd_prog_output_is_share(uvd_replay_last(name)))
+		return true;
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(word, names[i]))
+			return true;
+	for (unsigned int i = 0; c->f->other && i < sizeof(others) / sizeof(*others); i++)
+		if (!strcmp(word, others[i]))
+			return true;
+	return false;
+}
+
+/* Are the call's outputs about another device and its ports, a parse tree, or counts of events that were not read? */
+static bool call_is_free(const struct uvd_replay_call *c)
+{
+	const char *name = c->was->row->name;
+
+	if (strstr(name, "DESTROY") || strstr(name, "METHOD_TREE_QUERY"))
+		return true;
+	return c->f->other &&
+	       (call_is_command(c, IB_USER_VERBS_CMD_QUERY_DEVICE) || strstr(name, "QUERY_PORT") ||
+		strstr(name, "QUERY_GID") || strstr(name, "METHOD_QUERY_") || strstr(name, "GET_CONTEXT"));
+}
+
+static void value_text(const json_t *value, char text[UVD_WORDS])
+{
+	char *all = json_dumps(value, JSON_ENCODE_ANY);
+
+	snprintf(text, UVD_WORDS, "%s", all ? all : "nothing");
+	free(all);
+}
+
+static bool call_is_rereg(const struct uvd_replay_call *c)
+{
+	return strstr(c->was->row->name, "REREG_MR");
+}
+
+/* Returns the recorded handle of the region that a call is about: of REREG_MR or QUERY_MR. */
+static uint32_t mr_handle(const struct uvd_replay_call *c)
+{
+	const json_t *handle = json_object_get(c->was->in, "mr_handle");
+
+	return json_integer_value(handle ? handle : json_object_get(c->was->in, "handle"));
+}
+
+/* Returns the memory of that region, or NULL. */
+static struct uvd_replay_region *region_of(const struct uvd_replay_call *c)
+{
+	struct uvd_replay_region *region = c->r->regions;
+
+	while (region && (region->file != c->f->file || !region->has_handle || region->handle != mr_handle(c)))
+		region = region->next;
+	return region;
+}
+
+/* Is it an output that the row of chosen numbers in the list accepts, whatever it is? */
+static bool number_is_listed(const struct uvd_replay_call *c, const char *name)
+{
+	for (unsigned int i = 0; i < c->r->list.num; i++)
+		if (c->r->list.rows[i].chosen && uvd_prog_list_match(c->r->list.rows[i].item, output_word(name)))
+			return true;
+	return false;
+}
+
+static bool output_is_same(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
+{
+	const char *kind = chosen_kind(c, name);
+	const char *number = json_string_value(json_object_get(c->was->numbers, name));
+	const struct uvd_replay_region *region = number && !strcmp(number, UVD_TRACE_IOVA) ? region_of(c) : NULL;
+
+	if (region && json_is_integer(was) && (uint64_t)json_integer_value(was) == region->hca_va)
+		return json_is_integer(now) && (uint64_t)json_integer_value(now) == region->new_hca_va;
+	if (!kind || !json_is_integer(was) || !json_is_integer(now))
+		return json_equal(was, now);
+	return uvd_replay_number_is(c, kind, json_integer_value(was), json_integer_value(now));
+}
+
+static void output_compare(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
+{
+	char expected[UVD_WORDS], result[UVD_WORDS];
+
+	if (output_is_free(c, name) || (c->was->creates && !strcmp(name, c->was->created_name)))
+		return;
+	if (output_is_same(c, name, was, now))
+		return;
+	/* The list accepts any number that a driver chooses; here the pairs are known. */
+	if (!number_is_listed(c, name) &&
+	    (c->r->kernel ? value_is_listed(c, name, now, was) : value_is_listed(c, name, was, now)))
+		return;
+	value_text(was, expected);
+	value_text(now, result);
+	uvd_replay_differs(c->r, c->was, name, expected, now ? result : "not written");
+}
+
+/*
+ * The memory that the call registers belongs to its object. That of a REREG_MR takes the place of the region's old one.
+ * Returns the object's memory, or NULL.
+ */
+static struct uvd_replay_region *region_learn(struct uvd_replay_call *c)
+{
+	const uint32_t handle = c->was->creates ? c->was->created : mr_handle(c);
+
+	if (call_is_rereg(c)) {
+		uvd_replay_numbers_end(c->r, c->f->file, &handle);
+		if (c->region)
+			uvd_replay_regions_end(c->r, c->f->file, &handle);
+	} else if (!c->was->creates) {
+		return NULL;
+	}
+	if (!c->region)
+		return c->was->creates ? NULL : region_of(c);
+	c->region->handle = handle;
+	c->region->has_handle = true;
+	return c->region;
+}
+
+/* A number of an object; OPEN_QP finds one that has its number already. */
+static void number_learn(struct uvd_replay_call *c, const char *name, const char *kind, uint64_t was, uint64_t now)
+{
+	const uint32_t handle = c->was->creates ? c->was->created : mr_handle(c);
+	uint64_t known;
+	char expected[64], result[64];
+
+	if (!strcmp(kind, UVD_TRACE_FD)) {
+		uvd_replay_learn(c, kind, was, now);
+		return;
+	}
+	if (strstr(c->was->row->name, "OPEN_QP") && uvd_replay_number_known(c, kind, was, &known))
+		return;
+	if (uvd_replay_number_bind(c, kind, was, now, handle))
+		return;
+	snprintf(expected, sizeof(expected), "a number of its own");
+	snprintf(result, sizeof(result), "%llu, which another object has", (unsigned long long)now);
+	uvd_replay_differs(c->r, c->was, name, expected, result);
+}
+
+/* A call that creates has the numbers of its object in its outputs. */
+static void numbers_learn(struct uvd_replay_call *c, const struct uvd_trace_decoded *now)
+{
+	struct uvd_replay_region *region;
+	const char *name, *kind;
+	json_t *value, *is;
+
+	if (c->was->creates)
+		uvd_replay_learn(c, "handle", c->was->created, now->created);
+	region = region_learn(c);
+	json_object_foreach(c->was->out, name, value)
+	{
+		is = json_object_get(now->out, name);
+		kind = json_is_integer(value) && json_is_integer(is) ? chosen_kind(c, name) : NULL;
+		if (!kind || (!c->was->creates && strcmp(kind, UVD_TRACE_FD) && !call_is_rereg(c)))
+			continue;
+		number_learn(c, name, kind, json_integer_value(value), json_integer_value(is));
+		if (region && !strcmp(kind, UVD_TRACE_LKEY))
+			region->lkey = json_integer_value(value);
+		if (region && !strcmp(kind, UVD_TRACE_RKEY))
+			region->rkey = json_integer_value(value);
+	}
+}
+
+static void numbers_lose(struct uvd_replay_call *c)
+{
+	const char *name, *kind;
+	json_t *value;
+
+	if (c->was->creates)
+		uvd_replay_learn_lost(c, "handle", c->was->created);
+	json_object_foreach(c->was->out, name, value)
+	{
+		kind = json_is_integer(value) ? chosen_kind(c, name) : NULL;
+		if (kind && (c->was->creates || call_is_rereg(c) || !strcmp(kind, UVD_TRACE_FD)))
+			uvd_replay_learn_lost(c, kind, json_integer_value(value));
+	}
+}
+
+/* Its completions do not come: those of the caller, and of the peer, which has one of the files that are open now. */
+static void post_lose(struct uvd_replay_call *c)
+{
+	for (struct uvd_replay_file *f = c->r->files; f; f = f->next)
+		f->partial = true;
+}
+
+void uvd_replay_skip(struct uvd_replay_call *c)
+{
+	char target[2 * UVD_SHORT_NAME + 2];
+
+	if (c->was->row && strstr(c->was->row->name, "CMD_POST_"))
+		post_lose(c);
+
+	snprintf(target, sizeof(target), "%s.%s", c->was->object, c->was->verb);
+	if (++c->r->num_skipped <= MOST_PRINTED)
+		json_array_append_new(c->r->skipped, json_pack("{s:i,s:s,s:s}", "call", (int)c->r->calls, "target",
+							       target, "why", c->skip));
+	if (c->region)
+		uvd_replay_region_drop(c->r, c->region);
+	if (c->was->row && c->was->call->result >= 0)
+		numbers_lose(c);
+}
+
+/* ---- the call as a record ---------------------------------------------------------------------------------------- */
+
+/*
+ * Makes a record of the call as it is now: what the device wrote stands where it stood in the recorded client, so that
+ * the same decoder names it.
+ */
+static struct uvd_trace_call *record_new(const struct uvd_replay_call *c, long result)
+{
+	const struct uvd_trace_call *was = c->was->call;
+	struct uvd_trace_call *now = malloc(sizeof(*was) + was->pieces);
+	struct uvd_trace_image image;
+	const uint8_t *mem;
+	size_t have;
+
+	if (!now)
+		return NULL;
+	memcpy(now, was, sizeof(*was) + was->pieces);
+	now->result = result;
+	image = (struct uvd_trace_image){ .pieces = (const uint8_t *)(now + 1), .len = now->pieces };
+	for (struct uvd_piece *p = (void *)uvd_image_first(&image); p; p = (void *)uvd_image_next(&image, p)) {
+		if (p->kind != UVD_PIECE_WRITTEN || !p->kept)
+			continue;
+		mem = uvd_replay_find(c, p->addr, &have);
+		/* The device cannot have written where the replayer has no memory. */
+		if (mem && have >= p->kept)
+			memcpy(p + 1, mem, p->kept);
+		else
+			memset(p + 1, 0, p->kept);
+	}
+	return now;
+}
+
+static void outputs_compare(struct uvd_replay_call *c, long result)
+{
+	struct uvd_trace_open *open = c->was->open;
+	struct uvd_trace_call *record = record_new(c, result);
+	json_t *handles = open ? open->handles : NULL;
+	struct uvd_trace_decoded now;
+	const char *name;
+	json_t *value;
+
+	if (!record)
+		return;
+	if (open)
+		open->handles = json_object(); /* the decoder remembers what it names: this is not the client's */
+	if (uvd_trace_decode(&c->r->reader, record, &now)) {
+		numbers_learn(c, &now);
+		json_object_foreach(c->was->out, name, value) if (!call_is_free(c))
+			output_compare(c, name, value, json_object_get(now.out, name));
+	}
+	uvd_trace_decoded_free(&now);
+	if (open) {
+		json_decref(open->handles);
+		open->handles = handles;
+	}
+	free(record);
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+static const char *result_text(long result)
+{
+	return result < 0 ? uvd_errno_name(-result) : "ok";
+}
+
+/* Does the call post or poll by a queue that one of the two devices shares with its clients? */
+static bool call_uses_queue(const struct uvd_replay_call *c)
+{
+	const char *name = c->was->row ? c->was->row->name : "";
+
+	return c->f->other &&
+	       (strstr(name, "CMD_POST_") || strstr(name, "CMD_POLL_CQ") || strstr(name, "CMD_REQ_NOTIFY"));
+}
+
+/* Does the result depend on what the machine's table of GIDs holds, or on completions that are not there again? */
+static bool result_is_free(const struct uvd_replay_call *c, long was, long result)
+{
+	const char *name = c->was->row ? c->was->row->name : "";
+
+	if (strstr(name, "QUERY_GID_ENTRY"))
+		return (was == -ENODATA || was >= 0) && (result == -ENODATA || result >= 0);
+	/* A CQ cannot become smaller than the number of completions in it. */
+	return strstr(name, "RESIZE_CQ") && was == -EINVAL && result >= 0 &&
+	       (c->f->other || c->r->driver_id == RDMA_DRIVER_RXE);
+}
+
+static void result_compare(struct uvd_replay_call *c, long result)
+{
+	const long was = c->was->call->result;
+
+	if (c->was->destroys && result >= 0)
+		uvd_replay_numbers_end(c->r, c->f->file, &c->was->destroyed);
+	if (c->region && result < 0) {
+		uvd_replay_region_drop(c->r, c->region);
+		c->region = NULL;
+	}
+	if (call_uses_queue(c))
+		return;
+	if ((was < 0 || result < 0) && was != result) {
+		if (!result_is_free(c, was, result) &&
+		    !(c->r->kernel ? result_is_listed(c, result, was) : result_is_listed(c, was, result)))
+			uvd_replay_differs(c->r, c->was, "result", result_text(was), result_text(result));
+		if (was >= 0 && c->was->row)
+			numbers_lose(c);
+		return;
+	}
+	if (was < 0 || !c->was->row)
+		return;
+	outputs_compare(c, result);
+	if (c->was->destroys)
+		uvd_replay_regions_end(c->r, c->f->file, &c->was->destroyed);
+}
+
+void uvd_replay_compare(struct uvd_replay_call *c, long result)
+{
+	result_compare(c, result);
+	if (c->row && (result >= 0 || c->was->call->result >= 0))
+		uvd_replay_qp_note(c, listed_name(c->row->name));
+}

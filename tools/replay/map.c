@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Maps the recorded client's handles, keys, numbers, memory and peers to the replayer's. */
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "replay.h"
+
+/* MOST_MEMORY: bytes that a trace can make the replayer reserve, together. */
+enum { PAGE = 4096, LOST = -1, LINK_ETHERNET = 2 };
+static const size_t most_memory = (size_t)1 << 30;
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+/* Handles and descriptors belong to an open file; the device has the other numbers. */
+static void number_key(const struct uvd_replay_call *c, const char *kind, uint64_t was, char key[80])
+{
+	const bool mine = !strcmp(kind, "handle") || !strcmp(kind, "fd");
+	const uint64_t owner = mine ? c->f->file : c->was->open ? c->was->open->file.number : 0;
+
+	snprintf(key, 80, "%s %llu %llu", kind, (unsigned long long)owner, (unsigned long long)was);
+}
+
+void uvd_replay_learn(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now)
+{
+	char key[80];
+	json_int_t before;
+
+	number_key(c, kind, was, key);
+	before = json_integer_value(json_object_get(c->r->numbers, key));
+	/* The client closed its descriptor before it got this number again: the trace does not tell closes of events. */
+	if (!strcmp(kind, "fd") && before > STDERR_FILENO && before != (json_int_t)now)
+		close(before);
+	json_object_set_new(c->r->numbers, key, json_integer(now));
+}
+
+void uvd_replay_learn_lost(struct uvd_replay_call *c, const char *kind, uint64_t was)
+{
+	uvd_replay_learn(c, kind, was, LOST);
+}
+
+uint64_t uvd_replay_number(struct uvd_replay_call *c, const char *kind, uint64_t was)
+{
+	json_t *now;
+	char key[80];
+
+	number_key(c, kind, was, key);
+	now = json_object_get(c->r->numbers, key);
+	if (!now)
+		return was;
+	if (json_integer_value(now) == LOST)
+		c->skip = "it uses an object that was not created again";
+	return json_integer_value(now);
+}
+
+bool uvd_replay_number_known(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t *now)
+{
+	const json_t *known;
+	char key[80];
+
+	number_key(c, kind, was, key);
+	known = json_object_get(c->r->numbers, key);
+	*now = json_integer_value(known);
+	return known && json_integer_value(known) != LOST;
+}
+
+void uvd_replay_forget(struct uvd_replay *r, uint64_t file)
+{
+	char handles[48], fds[48];
+	const char *key;
+	json_t *value;
+	void *next;
+
+	snprintf(handles, sizeof(handles), "handle %llu ", (unsigned long long)file);
+	snprintf(fds, sizeof(fds), "fd %llu ", (unsigned long long)file);
+	json_object_foreach_safe(r->numbers, next, key, value)
+	{
+		const bool fd = !strncmp(key, fds, strlen(fds));
+
+		if (!fd && strncmp(key, handles, strlen(handles)))
+			continue;
+		if (fd && json_integer_value(value) > STDERR_FILENO)
+			close(json_integer_value(value));
+		json_object_del(r->numbers, key);
+	}
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+struct uvd_replay_region *uvd_replay_region_add(struct uvd_replay_call *c, uint64_t start, uint64_t len,
+						uint64_t hca_va)
+{
+	struct uvd_replay *r = c->r;
+	const size_t offset = start % PAGE;
+	/* The client had no memory there that it could register. */
+	const int prot = c->was->call->result == -EFAULT ? PROT_NONE : PROT_READ | PROT_WRITE;
+	struct uvd_replay_region *region = NULL;
+	void *mem = MAP_FAILED;
+	size_t mapped = 0;
+
+	/* One page more at each end, which nobody accesses, keeps the neighbours apart. */
+	if (len < most_memory)
+		mapped = (offset + len + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
+	if (mapped && mapped <= most_memory && r->mapped <= most_memory - mapped)
+		mem = mmap(NULL, mapped, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (mem != MAP_FAILED)
+		region = calloc(1, sizeof(*region));
+	if (!region) {
+		if (mem != MAP_FAILED)
+			munmap(mem, mapped);
+		c->skip = "it registers more memory than a replay may have";
+		return NULL;
+	}
+	mprotect(mem, PAGE, PROT_NONE);
+	mprotect((uint8_t *)mem + mapped - PAGE, PAGE, PROT_NONE);
+	*region = (struct uvd_replay_region){
+		.file = c->f->file, .pid = c->f->pid, .start = start, .len = len, .mapped = mapped
+	};
+	region->mem = (uint8_t *)mem + PAGE + offset;
+	region->hca_va = hca_va;
+	region->new_hca_va = hca_va == start ? (uintptr_t)region->mem : hca_va;
+	region->lkey = region->rkey = UINT64_MAX;
+	region->next = r->regions;
+	r->regions = region;
+	r->mapped += mapped;
+	return region;
+}
+
+void uvd_replay_region_drop(struct uvd_replay *r, struct uvd_replay_region *region)
+{
+	struct uvd_replay_region **p = &r->regions;
+
+	while (*p != region)
+		p = &(*p)->next;
+	*p = region->next;
+	munmap((uint8_t *)((uintptr_t)region->mem / PAGE * PAGE) - PAGE, region->mapped);
+	r->mapped -= region->mapped;
+	free(region);
+}
+
+void uvd_replay_regions_end(struct uvd_replay *r, uint64_t file, const uint32_t *handle)
+{
+	struct uvd_replay_region *region, *next;
+
+	for (region = r->regions; region; region = next) {
+		next = region->next;
+		if (region->file == file && (!handle || (region->has_handle && region->handle == *handle)))
+			uvd_replay_region_drop(r, region);
+	}
+}
+
+uint64_t uvd_replay_address(const struct uvd_replay_call *c, uint64_t addr, uint64_t key)
+{
+	const struct uvd_replay_region *region;
+
+	for (region = c->r->regions; region; region = region->next)
+		if (region->lkey == key || region->rkey == key)
+			return region->new_hca_va + (addr - region->hca_va);
+	for (region = c->r->regions; region; region = region->next)
+		if (region->pid == c->f->pid && addr >= region->start && addr - region->start < region->len)
+			return (uintptr_t)region->mem + (addr - region->start);
+	return addr;
+}
+
+/* ---- peers ------------------------------------------------------------------------------------------------------- */
+
+/* Makes a call of the replayer's own. */
+static bool peer_ask(const struct uvd_replay_call *c, struct ib_uverbs_ioctl_hdr *m)
+{
+	bool ok;
+
+	uvd_replay_asks(c->r, "a query of the port");
+	ok = ioctl(c->f->fd, RDMA_VERBS_IOCTL, m) >= 0;
+	uvd_replay_answered();
+	return ok;
+}
+
+/* Asks the device for an entry of its table of GIDs. */
+static bool port_gid(const struct uvd_replay_call *c, uint32_t port, uint64_t index, uint8_t gid[16])
+{
+	struct ib_uverbs_gid_entry entry = {};
+	struct {
+		struct ib_uverbs_ioctl_hdr hdr;
+		struct ib_uverbs_attr attrs[4];
+	} m = { .hdr = { .length = sizeof(m),
+			 .object_id = UVERBS_OBJECT_DEVICE,
+			 .method_id = UVERBS_METHOD_QUERY_GID_ENTRY,
+			 .num_attrs = 4,
+			 .driver_id = c->r->driver_id },
+		.attrs = { { UVERBS_ATTR_QUERY_GID_ENTRY_PORT, 8, UVERBS_ATTR_F_MANDATORY, {}, { port } },
+			   { UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, 8, UVERBS_ATTR_F_MANDATORY, {}, { index } },
+			   { UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, 4, 0, {}, { 0 } },
+			   { UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY,
+			     sizeof(entry),
+			     UVERBS_ATTR_F_MANDATORY,
+			     {},
+			     { (uintptr_t)&entry } } } };
+
+	if (!peer_ask(c, &m.hdr))
+		return false;
+	memcpy(gid, entry.gid, 16);
+	return true;
+}
+
+static bool port_query(const struct uvd_replay_call *c, uint8_t port, struct ib_uverbs_query_port_resp_ex *resp)
+{
+	struct {
+		struct ib_uverbs_ioctl_hdr hdr;
+		struct ib_uverbs_attr attrs[2];
+	} m = { .hdr = { .length = sizeof(m),
+			 .object_id = UVERBS_OBJECT_DEVICE,
+			 .method_id = UVERBS_METHOD_QUERY_PORT,
+			 .num_attrs = 2,
+			 .driver_id = c->r->driver_id },
+		.attrs = { { UVERBS_ATTR_QUERY_PORT_PORT_NUM, 8, UVERBS_ATTR_F_MANDATORY, {}, { port } },
+			   { UVERBS_ATTR_QUERY_PORT_RESP,
+			     sizeof(*resp),
+			     UVERBS_ATTR_F_MANDATORY,
+			     {},
+			     { (uintptr_t)resp } } } };
+
+	memset(resp, 0, sizeof(*resp));
+	return peer_ask(c, &m.hdr);
+}
+
+static const struct uvd_field *peer_field(const struct uvd_struct *of, const char *prefix, const char *name, size_t len)
+{
+	char whole[2 * UVD_SHORT_NAME];
+
+	snprintf(whole, sizeof(whole), "%s%s", prefix, name);
+	return uvd_replay_field(of, whole, len);
+}
+
+void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, const char *prefix, uint8_t *bytes,
+		     size_t len)
+{
+	/* In an address handle the GRH's fields are in a struct of their own. */
+	const bool ah = uvd_replay_ends(prefix, "grh.");
+	const char *const outer = ah ? "attr." : prefix;
+	const struct uvd_field *dgid = peer_field(of, prefix, "dgid", len), *dlid = peer_field(of, outer, "dlid", len),
+			       *index = peer_field(of, prefix, "sgid_index", len),
+			       *port = peer_field(of, outer, "port_num", len),
+			       *global = peer_field(of, outer, "is_global", len);
+	struct ib_uverbs_query_port_resp_ex own;
+	uint8_t number;
+
+	if (!dgid || !dlid || !index || !port || !global)
+		return;
+	number = uvd_field_get(port, bytes);
+	/* Multicast groups stay. Without an address, the mask says that there is none. */
+	if (!number || bytes[dgid->at] == 0xff || !port_query(c, number, &own))
+		return;
+	if (uvd_field_get(dlid, bytes) || c->f->other)
+		uvd_field_put(dlid, own.legacy_resp.lid, bytes);
+	/* Ethernet has no other addresses. A call that an Ethernet port refuses for that reason can succeed here. */
+	if (c->f->other && own.legacy_resp.link_layer != LINK_ETHERNET && !uvd_field_get(global, bytes) &&
+	    c->was->call->result < 0)
+		c->skip = "an address without a GID is valid on this port";
+	if (c->f->other && own.legacy_resp.link_layer == LINK_ETHERNET && !uvd_field_get(global, bytes)) {
+		uvd_field_put(global, 1, bytes);
+		uvd_field_put(index, 0, bytes);
+	}
+	if (uvd_field_get(global, bytes))
+		port_gid(c, number, uvd_field_get(index, bytes), bytes + dgid->at);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the calls before have done to a QP: the conditions qp_now= and after= of the list of differences ask for it. A
+ * call of a trace is compared alone, so the replay remembers it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "replay.h"
+
+/* Returns what is remembered of this call's QP, or NULL: the call names none, or one that the trace did not create. */
+static json_t *qp_of(const struct uvd_replay_call *c)
+{
+	const json_t *handle = json_object_get(c->values, "qp_handle");
+	char key[48];
+
+	snprintf(key, sizeof(key), "%llu %lld", (unsigned long long)c->f->file, (long long)json_integer_value(handle));
+	return handle ? json_object_get(c->r->qps, key) : NULL;
+}
+
+static void qp_created(struct uvd_replay_call *c)
+{
+	char key[48];
+
+	snprintf(key, sizeof(key), "%llu %lld", (unsigned long long)c->f->file, (long long)c->was->created);
+	json_object_set_new(c->r->qps, key, json_pack("{s:i,s:{}}", "state", 0, "after"));
+}
+
+void uvd_replay_qp_note(struct uvd_replay_call *c, const char *target)
+{
+	const json_t *mask = json_object_get(c->values, "attr_mask"), *state = json_object_get(c->values, "qp_state");
+	json_t *qp = qp_of(c);
+
+	if (c->was->creates && strstr(target, "QP") && strstr(target, "CREATE"))
+		qp_created(c);
+	if (!qp)
+		return;
+	json_object_set_new(json_object_get(qp, "after"), target, json_true());
+	if (strstr(target, "MODIFY_QP") && json_integer_value(mask) & 1 && state)
+		json_object_set(qp, "state", (json_t *)state);
+}
+
+static void qp_value_add(struct uvd_prog_record *record, const char *name, uint64_t value)
+{
+	struct uvd_prog_value *v = &record->values[record->num_values];
+
+	if (record->num_values == UVD_PROG_MAX_VALUES)
+		return;
+	record->num_values++;
+	snprintf(v->name, sizeof(v->name), "%s", name);
+	v->value = value;
+}
+
+void uvd_replay_qp_values(const struct uvd_replay_call *c, struct uvd_prog_record *record)
+{
+	json_t *qp = qp_of(c), *made;
+	char name[sizeof(record->values[0].name)];
+	const char *target;
+
+	if (!qp)
+		return;
+	qp_value_add(record, UVD_PROG_QP_NOW, json_integer_value(json_object_get(qp, "state")));
+	json_object_foreach(json_object_get(qp, "after"), target, made)
+	{
+		snprintf(name, sizeof(name), "%s%s", UVD_PROG_QP_AFTER, target);
+		qp_value_add(record, name, 1);
+	}
+}

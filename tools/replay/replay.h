@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * uverbsctl replay of a trace: makes the calls of a trace again, one after the other, from the bytes that the trace
+ * has, and compares what they return. Nothing in a trace is trusted: the device gets no address from it. One thread
+ * uses a replay.
+ */
+#ifndef UVD_TOOLS_REPLAY_H
+#define UVD_TOOLS_REPLAY_H
+
+#include <limits.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+
+#include "program/program.h"
+#include "../trace/reader.h"
+
+/* Memory of the replayer in the place of a client's that the device keeps: of a memory region or a buffer. */
+struct uvd_replay_region {
+	struct uvd_replay_region *next;
+	uint64_t file; /* that registered it */
+	uint32_t pid; /* of the recorded client */
+	uint32_t handle; /* of the object, recorded */
+	bool has_handle;
+	uint64_t start, len; /* in the recorded client */
+	uint8_t *mem;
+	size_t mapped;
+	uint64_t hca_va, new_hca_va; /* where work requests find it: recorded, and now */
+	uint64_t lkey, rkey; /* recorded; UINT64_MAX: unknown yet */
+};
+
+/* An open file of the trace. */
+struct uvd_replay_file {
+	struct uvd_replay_file *next;
+	uint64_t file;
+	uint32_t pid;
+	int fd;
+	bool other; /* the recorded device has another driver */
+	bool partial; /* work requests were not made: not all completions can come */
+};
+
+struct uvd_replay_cq;
+
+struct uvd_replay {
+	const char *who, *name; /* for messages; of the trace */
+	char node[PATH_MAX];
+	bool kernel, show;
+	bool given_up; /* nothing more is compared */
+	unsigned int hang; /* seconds that a call may take */
+	struct uvd_trace_reader reader;
+	struct uvd_script device; /* the tree of the device */
+	uint16_t driver_id;
+	struct uvd_replay_file *files;
+	struct uvd_replay_region *regions;
+	size_t mapped; /* bytes of all regions */
+	uint8_t *scratch; /* a page where a driver may write */
+	uint8_t *none; /* a page that cannot be accessed */
+	json_t *numbers; /* recorded numbers and what stands for them now, by "KIND NUMBER" */
+	json_t *objects; /* what has which number now: {"was", "file", "handle"}, by "KIND DEVICE NUMBER" */
+	json_t *qps; /* their states, and the calls that were made on them, by "FILE HANDLE" as recorded */
+	struct uvd_replay_cq *cqs;
+	struct uvd_prog_list list;
+	struct uvd_prog *one; /* for the list: one call */
+	struct uvd_prog_run *kernel_run, *our_run;
+	json_t *differences, *skipped;
+	unsigned int calls, num_differences, num_skipped, lost;
+};
+
+enum { UVD_REPLAY_RANGES = 260 };
+
+/* One call, as it is made again. */
+struct uvd_replay_call {
+	struct uvd_replay *r;
+	struct uvd_replay_file *f;
+	const struct uvd_trace_decoded *was;
+	bool ioctl;
+	const struct uverbsd_tree_row *row; /* the method or command in the device's tree, or NULL */
+	uint8_t *msg;
+	size_t len;
+	unsigned int num_attrs; /* that msg has */
+	/* Where the replayer has what the client had at these addresses. */
+	unsigned int num_ranges;
+	struct uvd_replay_range {
+		uint64_t addr;
+		size_t len;
+		uint8_t *mem;
+	} ranges[UVD_REPLAY_RANGES];
+	uint8_t *allocated[UVD_REPLAY_RANGES];
+	unsigned int num_allocated;
+	uint8_t *request; /* of a command, or NULL */
+	size_t request_len;
+	uint8_t *response; /* of a command, or NULL */
+	size_t response_len;
+	uint64_t response_was; /* the recorded address */
+	struct uvd_replay_region *region; /* that the call is about to register */
+	json_t *values; /* inputs by name, as numbers */
+	json_t *attrs; /* names of the method's attributes, as the list of differences has them */
+	const char *skip; /* why the call is not made, or NULL */
+};
+
+/* ---- map.c ------------------------------------------------------------------------------------------------------- */
+
+/* A recorded number that the device chose, and its own: of a handle ("handle"), or UVD_TRACE_FD, UVD_TRACE_LKEY and so on. */
+void uvd_replay_learn(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now);
+/* The object was not created again: calls that use it are not made. */
+void uvd_replay_learn_lost(struct uvd_replay_call *c, const char *kind, uint64_t was);
+/* Returns the device's own number, or `was` if the trace does not tell where it is from. Sets c->skip if it is lost. */
+uint64_t uvd_replay_number(struct uvd_replay_call *c, const char *kind, uint64_t was);
+/* Finds what stands for a recorded number. Returns false if the trace does not tell where it is from, or it is lost. */
+bool uvd_replay_number_known(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t *now);
+/* Reserves memory for `len` bytes at `start` of the client. Returns NULL, with c->skip, if that is too much. */
+struct uvd_replay_region *uvd_replay_region_add(struct uvd_replay_call *c, uint64_t start, uint64_t len,
+						uint64_t hca_va);
+void uvd_replay_region_drop(struct uvd_replay *r, struct uvd_replay_region *region);
+/* Drops the memory of the object with this recorded handle, or (NULL) of all objects of the file. */
+void uvd_replay_regions_end(struct uvd_replay *r, uint64_t file, const uint32_t *handle);
+/* Forgets the numbers of a file that is closed, and closes its descriptors. */
+void uvd_replay_forget(struct uvd_replay *r, uint64_t file);
+/* Returns the address of a scatter/gather element, or of a peer's memory, that the key belongs to. */
+uint64_t uvd_replay_address(const struct uvd_replay_call *c, uint64_t addr, uint64_t key);
+/* Replaces a peer's address, in the fields PREFIX.dgid, .dlid and so on, by the device's own. */
+void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, const char *prefix, uint8_t *bytes,
+		     size_t len);
+
+/* ---- numbers.c --------------------------------------------------------------------------------------------------- */
+
+/*
+ * Learns the number that the device chose for the object with this recorded handle. Returns false if another object that
+ * exists has it.
+ */
+bool uvd_replay_number_bind(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now, uint32_t handle);
+/* Does `now` stand for the recorded number? One that no object of the trace has stands for itself. */
+bool uvd_replay_number_is(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now);
+/* The object with this recorded handle, or (NULL) all objects of the file, have their numbers no longer. */
+void uvd_replay_numbers_end(struct uvd_replay *r, uint64_t file, const uint32_t *handle);
+
+/* ---- build.c, fields.c ------------------------------------------------------------------------------------------- */
+
+/* Builds the call. c->skip is set if it cannot be made. Pair it with uvd_replay_call_free() in any case. */
+void uvd_replay_build(struct uvd_replay_call *c);
+void uvd_replay_call_free(struct uvd_replay_call *c);
+/* Makes the call. Returns 0 or more, or a negative errno. Ends the process with a message if it hangs. */
+long uvd_replay_make(const struct uvd_replay_call *c);
+/* Returns the replayer's memory for this address of the client, and how much there is; NULL: it has none. */
+uint8_t *uvd_replay_find(const struct uvd_replay_call *c, uint64_t addr, size_t *len);
+/* Gives the call memory of its own in the place of the client's, with what the call had read there. */
+uint8_t *uvd_replay_memory(struct uvd_replay_call *c, uint64_t addr, size_t len);
+
+/* Replaces what is another one now in the request of a command, and in the value of an attribute. */
+void uvd_replay_request(struct uvd_replay_call *c);
+void uvd_replay_value(struct uvd_replay_call *c, const char *name, const struct uvd_attr_fields *fields, uint8_t *data,
+		      size_t len);
+/* Finds a field by its whole name. Returns NULL if the first len bytes have none. */
+const struct uvd_field *uvd_replay_field(const struct uvd_struct *of, const char *name, size_t len);
+bool uvd_replay_ends(const char *name, const char *end);
+/* Returns the name after the last dot. */
+const char *uvd_replay_last(const char *name);
+
+/* ---- qp.c -------------------------------------------------------------------------------------------------------- */
+
+/* Remembers a call that has succeeded, now or in the trace. target: its name in the list of differences. */
+void uvd_replay_qp_note(struct uvd_replay_call *c, const char *target);
+/* Adds what is remembered of the call's QP to the values of the call. */
+void uvd_replay_qp_values(const struct uvd_replay_call *c, struct uvd_prog_record *record);
+
+/* ---- compare.c, cq.c --------------------------------------------------------------------------------------------- */
+
+/* Notes a difference of the current call. */
+void uvd_replay_differs(struct uvd_replay *r, const struct uvd_trace_decoded *was, const char *item,
+			const char *expected, const char *result);
+/* Notes that the call is not made. What it would have created is lost. */
+void uvd_replay_skip(struct uvd_replay_call *c);
+/* Compares what the call returned, and learns the numbers of new objects. */
+void uvd_replay_compare(struct uvd_replay_call *c, long result);
+
+/* Is it POLL_CQ? It may come before the completions. */
+bool uvd_replay_is_poll(const struct uvd_replay_call *c);
+/* Makes a POLL_CQ until it has as many completions as the trace. Takes the call if it returns true. */
+bool uvd_replay_poll(struct uvd_replay_call *c);
+/* Waits for the rest of the completions of a CQ (by its recorded handle), or of all CQs of the file, and compares. */
+void uvd_replay_cq_end(struct uvd_replay *r, const struct uvd_replay_file *f, const uint32_t *handle,
+		       const struct uvd_trace_decoded *was);
+
+/*
+ * Begins the time that the device has for one call; uvd_replay_answered() ends it. Only what the device does counts:
+ * between two calls the replayer may wait for whoever reads its output.
+ */
+void uvd_replay_asks(const struct uvd_replay *r, const char *what);
+void uvd_replay_answered(void);
+
+/* ---- trace.c ----------------------------------------------------------------------------------------------------- */
+
+/* The options of the command line. */
+struct uvd_replay_options {
+	const char *device, *control, *file;
+	bool json, show;
+	unsigned int hang; /* seconds that a call may take */
+};
+
+/* Does the file begin as a trace does? */
+bool uvd_replay_is_trace(const char *file);
+/* Replays it and prints the differences. Returns the exit status. */
+int uvd_replay_trace(const char *who, const struct uvd_replay_options *o);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl status: shows what the daemon serves, and to whom. */
+#include "../commands.h"
+#include "control/control.h"
+#include "view.h"
+#include "util/util.h"
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+	"Usage: uverbsctl status [--objects | --accounts | --watch [--once] [-n SECONDS]] [--json] [--control PATH]\n"
+	"\n"
+	"  uverbsctl status                            devices, open files, objects, memory\n"
+	"  uverbsctl status --watch                    a screen that follows the changes, with the calls of each verb\n"
+	"  uverbsctl status --objects                  with the objects of each open file as a tree\n"
+	"  uverbsctl status --accounts                 what each user holds, and may hold\n"
+	"  uverbsctl status --json | jq .devices       for programs\n"
+	"\n"
+	"Shows the devices of uverbsd, their open files and objects, and the memory that clients registered.\n"
+	"docs/status.md describes the screen and the JSON.\n"
+	"\n"
+	"  --watch           a screen, which q ends; with --json, one line each time\n"
+	"  -n SECONDS        the time from one screen to the next (default: 2)\n"
+	"  --once            one screen, as text; with -n, calls are counted for that time first\n"
+	"  --objects         the objects of each open file as a tree; --json always has it\n"
+	"  --accounts        instead: what each user holds of the daemon, and may hold\n"
+	"  --json            as JSON\n"
+	"  --control PATH    the daemon's socket (default: $UVERBSD_CONTROL, as in a run, or\n"
+	"                    /run/uverbsd/control)\n";
+
+static void print_object(void *arg, const char *text)
+{
+	printf("    %s\n", text);
+}
+
+static void print_device(json_t *device, bool objects)
+{
+	json_t *files = json_object_get(device, "files"), *file, *count;
+	char escaped[UVD_STATUS_TEXT];
+	const char *name;
+	size_t i;
+
+	printf("%s (%s): %s%s, backend %s, persona %s, %s ABI; ", uvd_status_text(device, "node"),
+	       uvd_status_text(device, "rdev"), uvd_status_text(device, "device"),
+	       json_is_true(json_object_get(device, "removed")) ? ", removed" : "", uvd_status_text(device, "backend"),
+	       uvd_status_text(device, "persona"), uvd_status_text(device, "abi"));
+	if (json_object_get(device, "requests")) /* over CUSE */
+		printf("%lld requests, %lld threads, ", uvd_status_value(device, "requests"),
+		       uvd_status_value(device, "workers"));
+	printf("%lld open files\n", uvd_status_value(device, "open"));
+	if (json_object_get(device, "absent"))
+		printf("  no %s: uverbsd has no CAP_NET_RAW, unless it runs with `--separate no`\n",
+		       uvd_status_text(device, "absent"));
+	json_array_foreach(files, i, file)
+	{
+		printf("  open by %s, pid %lld, uid %lld: %lld objects\n",
+		       uvd_status_escape(escaped, uvd_status_text(file, "program")), uvd_status_value(file, "pid"),
+		       uvd_status_value(file, "uid"), uvd_status_value(file, "objects"));
+		if (objects)
+			uvd_status_objects(file, print_object, NULL);
+	}
+	if (uvd_status_value(device, "open") > (long long)json_array_size(files))
+		printf("  and more\n");
+	json_object_foreach(json_object_get(device, "objects"), name, count)
+		printf("  %6lld %s\n", (long long)json_integer_value(count), name);
+}
+
+static void print_status(json_t *status, bool objects)
+{
+	json_t *grants = json_object_get(status, "grants"), *entry;
+	char escaped[UVD_STATUS_TEXT];
+	size_t i;
+
+	printf("uverbsd, pid %lld, tree in %s\n", uvd_status_value(status, "pid"), uvd_status_text(status, "sysfs"));
+	json_array_foreach(json_object_get(status, "devices"), i, entry) print_device(entry, objects);
+	json_array_foreach(json_object_get(status, "memlock"), i, entry)
+		printf("registered memory of %s, pid %lld: %lld pages%s\n",
+		       uvd_status_escape(escaped, uvd_status_text(entry, "program")), uvd_status_value(entry, "pid"),
+		       uvd_status_value(entry, "pages"),
+		       json_is_true(json_object_get(entry, "near")) ? ", near its limit" : "");
+	if (!grants) /* of a run, which needs none */
+		return;
+	if (!json_is_true(json_object_get(grants, "enabled")))
+		printf("event files: off\n");
+	else
+		printf("event files: %lld granted, %lld impossible, %lld clients gone, %lld late, %lld in progress\n",
+		       uvd_status_value(grants, "granted"), uvd_status_value(grants, "fell_back"),
+		       uvd_status_value(grants, "gone"), uvd_status_value(grants, "late"),
+		       uvd_status_value(grants, "under_way"));
+}
+
+/* No user has the id (uid_t)-1: it stands for clients of the control socket whose users the daemon cannot find out. */
+static void print_account_user(const json_t *row)
+{
+	const long long uid = uvd_status_value(row, "uid");
+
+	if (uid == (uid_t)-1)
+		printf("users unknown");
+	else
+		printf("user %lld", uid);
+}
+
+static void print_accounts(json_t *answer)
+{
+	json_t *row, *limit;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "accounts"), i, row)
+	{
+		limit = json_object_get(row, "limit");
+		print_account_user(row);
+		printf(": %lld %s", uvd_status_value(row, "used"), uvd_status_text(row, "resource"));
+		if (json_is_integer(limit))
+			printf(" of %lld\n", (long long)json_integer_value(limit));
+		else
+			printf(", without a limit\n");
+	}
+	json_array_foreach(json_object_get(answer, "quotas"), i, row)
+	{
+		printf("user %lld: %lld %s of %lld on %s\n", uvd_status_value(row, "uid"),
+		       uvd_status_value(row, "used"), uvd_status_text(row, "resource"), uvd_status_value(row, "limit"),
+		       uvd_status_text(row, "device"));
+	}
+}
+
+struct status_options {
+	const char *control;
+	bool json, accounts, objects, watch, once;
+	double seconds;
+};
+
+/* Returns 0, or 1 after a message. */
+static int status_show(const struct status_options *o)
+{
+	json_t *status = uvd_status_ask(o->control, o->accounts ? "accounts" : "status");
+
+	if (!status)
+		return 1;
+	if (o->json)
+		uvd_status_print_json(status);
+	else if (o->accounts)
+		print_accounts(status);
+	else
+		print_status(status, o->objects);
+	json_decref(status);
+	return 0;
+}
+
+static bool status_seconds_parse(double *seconds, const char *text)
+{
+	char *end;
+
+	*seconds = strtod(text, &end);
+	if (end != text && !*end && *seconds >= 0.1 && *seconds <= 86400)
+		return true;
+	fprintf(stderr, "uverbsctl status: -n: `%s` is not a number of seconds from 0.1 to 86400\n", text);
+	return false;
+}
+
+static bool status_is_consistent(const struct status_options *o)
+{
+	return o->accounts + o->watch + o->objects < 2 && (o->watch || (!o->once && !o->seconds));
+}
+
+/* Returns -1 to go on, or the exit status. */
+static int status_options_parse(struct status_options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "json", no_argument, NULL, 'j' },    { "accounts", no_argument, NULL, 'a' },
+		{ "objects", no_argument, NULL, 'O' }, { "watch", no_argument, NULL, 'w' },
+		{ "once", no_argument, NULL, 'o' },    { "control", required_argument, NULL, 'c' },
+		{ "help", no_argument, NULL, 'h' },    { NULL }
+	};
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "hn:", longs, NULL)) >= 0) {
+		switch (c) {
+		case 'j':
+			o->json = true;
+			break;
+		case 'a':
+			o->accounts = true;
+			break;
+		case 'O':
+			o->objects = true;
+			break;
+		case 'w':
+			o->watch = true;
+			break;
+		case 'o':
+			o->once = true;
+			break;
+		case 'n':
+			if (!status_seconds_parse(&o->seconds, optarg))
+				return 2;
+			break;
+		case 'c':
+			o->control = optarg;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		default:
+			fputs(usage, stderr);
+			return 2;
+		}
+	}
+	if (optind < argc || !status_is_consistent(o)) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	return -1;
+}
+
+int uvd_cmd_status(int argc, char **argv)
+{
+	struct status_options o = { .control = getenv("UVERBSD_CONTROL") };
+	int status;
+
+	if (!o.control || !*o.control)
+		o.control = "/run/uverbsd/control";
+	status = status_options_parse(&o, argc, argv);
+	if (status >= 0)
+		return status;
+	if (o.watch)
+		return uvd_status_watch(&(struct uvd_status_watch){
+			.control = o.control, .seconds = o.seconds, .once = o.once, .json = o.json });
+	return status_show(&o);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The objects of an open file by handle or descriptor: their types by the parse tree, and details from their creation. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reader.h"
+
+static json_t *handle_known(const struct uvd_trace_decoded *d, uint32_t handle)
+{
+	char key[16];
+
+	snprintf(key, sizeof(key), "%u", handle);
+	return d->open ? json_object_get(d->open->handles, key) : NULL;
+}
+
+const char *uvd_trace_type_of(const struct uvd_trace_decoded *d, uint32_t handle)
+{
+	return json_string_value(json_object_get(handle_known(d, handle), "type"));
+}
+
+void uvd_trace_handle(struct uvd_trace_decoded *d, const char *name, uint16_t object, uint32_t handle)
+{
+	json_t *known = handle_known(d, handle);
+	const char *note = json_string_value(json_object_get(known, "note")), *full;
+	char text[2 * UVD_SHORT_NAME + 32], word[UVD_SHORT_NAME];
+	const json_int_t is = json_integer_value(json_object_get(known, "object"));
+
+	if (known && object == UVD_NO_OBJECT)
+		object = is;
+	/* A command need not use the field: without an SRQ, srq_handle is 0, and that is another object's. */
+	if (known && object != is)
+		return;
+	full = d->script ? uvd_view_object(&d->script->view, object) : NULL;
+	if (!full)
+		return;
+	uvd_short_object(full, word);
+	snprintf(text, sizeof(text), "%s#%u%s%s%s", word, handle, note ? "(" : "", note ? note : "", note ? ")" : "");
+	if (json_is_true(json_object_get(known, "gone")))
+		snprintf(text, sizeof(text), "%s#%u(destroyed)", word, handle);
+	json_object_set_new(d->handles, name, json_string(text));
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
+
+static json_t *fd_known(const struct uvd_trace_decoded *d, int32_t fd)
+{
+	char key[16];
+
+	snprintf(key, sizeof(key), "fd %d", fd);
+	return d->open ? json_object_get(d->open->handles, key) : NULL;
+}
+
+void uvd_trace_fd(struct uvd_trace_decoded *d, const char *name, uint16_t object, int32_t fd)
+{
+	const json_t *known = fd_known(d, fd);
+	char text[UVD_SHORT_NAME + 48], word[UVD_SHORT_NAME], number[16] = "";
+	const char *full;
+
+	if (fd < 0)
+		return;
+	if (known) {
+		object = json_integer_value(json_object_get(known, "object"));
+		snprintf(number, sizeof(number), "#%u",
+			 (unsigned int)json_integer_value(json_object_get(known, "number")));
+	}
+	full = d->script ? uvd_view_object(&d->script->view, object) : NULL;
+	if (!full)
+		return;
+	uvd_short_object(full, word);
+	snprintf(text, sizeof(text), "%s%s(fd %d)", word, number, fd);
+	json_object_set_new(d->handles, name, json_string(text));
+}
+
+/* The trace does not tell when a client closes a descriptor of events: a new object with its number replaces the old one. */
+void uvd_trace_fd_created(struct uvd_trace_decoded *d, const char *name, uint16_t object, int32_t fd)
+{
+	char key[16], made[16];
+	json_int_t number;
+
+	json_object_set_new(d->numbers, name, json_string(UVD_TRACE_FD));
+	if (!d->open || fd < 0 || d->call->result < 0)
+		return;
+	snprintf(made, sizeof(made), "made %u", object);
+	number = json_integer_value(json_object_get(d->open->handles, made));
+	json_object_set_new(d->open->handles, made, json_integer(number + 1));
+	snprintf(key, sizeof(key), "fd %d", fd);
+	json_object_set_new(d->open->handles, key, json_pack("{s:i,s:I}", "object", (int)object, "number", number));
+	uvd_trace_fd(d, name, object, fd);
+}
+
+/* ---- fields ------------------------------------------------------------------------------------------------------ */
+
+static bool number_is_of_object(const char *kind)
+{
+	return !strcmp(kind, UVD_TRACE_QPN) || !strcmp(kind, UVD_TRACE_SRQN) || !strcmp(kind, UVD_TRACE_WQN);
+}
+
+/*
+ * Notes a value that the device has chosen, or that stands for memory. The number by which peers and completions know an
+ * object is shown as in "QP#3(qpn 71234)", while other large numbers are shown in hexadecimal.
+ */
+static void number_add(struct uvd_trace_decoded *d, const json_t *to, const char *name, enum uvd_role role)
+{
+	static const char *const kinds[] = {
+		[UVD_ROLE_QPN] = UVD_TRACE_QPN,	  [UVD_ROLE_SRQN] = UVD_TRACE_SRQN, [UVD_ROLE_WQN] = UVD_TRACE_WQN,
+		[UVD_ROLE_LKEY] = UVD_TRACE_LKEY, [UVD_ROLE_RKEY] = UVD_TRACE_RKEY, [UVD_ROLE_FD] = UVD_TRACE_FD,
+		[UVD_ROLE_IOVA] = UVD_TRACE_IOVA,
+	};
+	const char *kind = role < sizeof(kinds) / sizeof(*kinds) ? kinds[role] : NULL;
+	const json_t *value = json_object_get(to, name);
+	char text[24];
+
+	if (!kind || !json_is_integer(value))
+		return;
+	json_object_set_new(d->numbers, name, json_string(kind));
+	snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(value));
+	if (number_is_of_object(kind))
+		json_object_set_new(d->words, name, json_string(text));
+}
+
+/* A GID is shown as `uverbsctl call` takes it. One of zeros is left out as other zeros are. */
+static void gid_add(struct uvd_trace_decoded *d, const char *name, const uint8_t *data)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (memcmp(data, &in6addr_any, sizeof(in6addr_any)))
+		json_object_set_new(d->words, name, json_string(inet_ntop(AF_INET6, data, text, sizeof(text))));
+}
+
+/* Work requests of QPs are read by the type of the QP. */
+static void type_add(struct uvd_trace_decoded *d, const json_t *to, const char *name, const struct uvd_words *words)
+{
+	if (to == d->in && words && !strcmp(words->name, "ib_uverbs_qp_type"))
+		d->qp_type = json_object_get(to, name);
+}
+
+/* The call creates, destroys or uses the object with this handle. */
+static void field_handle(struct uvd_trace_decoded *d, const char *name, const struct uvd_field *f, uint32_t handle)
+{
+	const json_int_t is = json_integer_value(json_object_get(handle_known(d, handle), "object"));
+
+	if (f->makes) {
+		d->created = handle;
+		d->created_object = f->object;
+		d->creates = d->call->result >= 0;
+		snprintf(d->created_name, sizeof(d->created_name), "%s", f->name);
+		return;
+	}
+	if (f->ends) {
+		d->destroyed = handle;
+		d->destroys = true;
+	}
+	uvd_trace_handle(d, name, handle_known(d, handle) && uvd_field_is_of(f, is) ? is : f->object, handle);
+}
+
+static void trace_field(struct uvd_trace_decoded *d, json_t *to, const char *name, const struct uvd_field *f,
+			const uint8_t *data)
+{
+	uvd_field_result(to, name, f, data);
+	if (f->role == UVD_ROLE_GID && uvd_field_bytes(f) == sizeof(struct in6_addr))
+		gid_add(d, name, data + f->at);
+	if (f->count)
+		return;
+	number_add(d, to, name, f->role);
+	type_add(d, to, name, f->words);
+	if (f->role == UVD_ROLE_HANDLE)
+		field_handle(d, name, f, uvd_field_get(f, data));
+	else if (f->role == UVD_ROLE_FD && to == d->out)
+		uvd_trace_fd_created(d, name, f->object, uvd_field_get(f, data));
+	else if (f->role == UVD_ROLE_FD)
+		uvd_trace_fd(d, name, f->object, uvd_field_get(f, data));
+}
+
+void uvd_trace_struct(struct uvd_trace_decoded *d, json_t *to, const char *prefix, const struct uvd_struct *of,
+		      const uint8_t *data, size_t len)
+{
+	char name[3 * UVD_SHORT_NAME];
+
+	for (const struct uvd_field *f = of->fields; f->name; f++) {
+		if (!uvd_field_is_read(of, f, data, len))
+			continue;
+		snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", f->name);
+		trace_field(d, to, name, f, data);
+	}
+}
+
+void uvd_trace_value(struct uvd_trace_decoded *d, json_t *to, const char *name, const struct uvd_attr_fields *fields,
+		     const uint8_t *data, size_t len)
+{
+	const struct uvd_struct *of = fields->of;
+	char element[2 * UVD_SHORT_NAME];
+
+	if (of && of->size && len > of->size && !(len % of->size)) {
+		for (size_t i = 0; i < len / of->size; i++) {
+			snprintf(element, sizeof(element), "%s.%zu", name, i);
+			uvd_trace_struct(d, to, element, of, data + i * of->size, of->size);
+		}
+		return;
+	}
+	if (of) {
+		uvd_trace_struct(d, to, name, of, data, len);
+		return;
+	}
+	if (!len)
+		return;
+	uvd_words_result(to, name, fields->words, data, len);
+	number_add(d, to, name, fields->role);
+	type_add(d, to, name, fields->words);
+}
+
+/* ---- what is remembered ------------------------------------------------------------------------------------------ */
+
+/* Notes what people look for: the number that peers and completions know the object by, and the type of a QP. */
+static void remember_details(const struct uvd_trace_decoded *d, json_t *known)
+{
+	const char *name;
+	json_t *value;
+	char note[64];
+
+	json_object_foreach(d->numbers, name, value)
+	{
+		const json_t *number = json_object_get(d->out, name);
+
+		if (!json_is_integer(number) || !number_is_of_object(json_string_value(value)))
+			continue;
+		snprintf(note, sizeof(note), "%s %lld", json_string_value(value),
+			 (long long)json_integer_value(number));
+		json_object_set_new(known, "note", json_string(note));
+	}
+	if (d->qp_type)
+		json_object_set(known, "type", d->qp_type);
+}
+
+void uvd_trace_remember(struct uvd_trace_decoded *d)
+{
+	json_t *known = handle_known(d, d->destroyed);
+	char key[16];
+
+	if (!d->open || d->call->result < 0)
+		return;
+	if (d->destroys && known)
+		json_object_set_new(known, "gone", json_true());
+	if (!d->creates)
+		return;
+	snprintf(key, sizeof(key), "%u", d->created);
+	known = json_pack("{s:i}", "object", (int)d->created_object);
+	remember_details(d, known);
+	json_object_set_new(d->open->handles, key, known);
+}

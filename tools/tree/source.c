@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Where a command of uverbsctl gets a parse tree from: this build, or the node of a device, which it finds by name. */
+#include "backends/backends.h"
+#include "control/control.h"
+#include "core/core.h"
+#include "objects/objects.h"
+#include "persona/persona.h"
+#include "view.h"
+#include "util/util.h"
+#include <dirent.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+
+/* ---- the tree of this build -------------------------------------------------------------------------------------- */
+
+struct source {
+	struct uvd_tree_view *view;
+	unsigned int number;
+};
+
+static int source_add_row(void *arg, const struct uverbsd_tree_row *row)
+{
+	struct source *source = arg;
+
+	return uvd_view_add(source->view, row, source->number);
+}
+
+static int add_backend(struct uvd_tree_view *view, const struct uvd_backend *backend, const struct uvd_persona *persona)
+{
+	struct source source = { .view = view, .number = view->num_sources };
+	struct uvd_log *log = uvd_log_new(STDERR_FILENO, view->who, UVD_WARN);
+	struct uvd_tree *tree;
+	int err;
+
+	tree = uvd_device_tree(uvd_features, backend, persona, log, &err);
+	if (tree)
+		err = uvd_tree_describe(tree, source_add_row, &source);
+	view->sources[view->num_sources++] = backend->name;
+	view->driver_id = persona->driver_id;
+	uvd_tree_free(tree);
+	uvd_log_free(log);
+	if (err)
+		fprintf(stderr, "%s: no tree of backend '%s': %s\n", view->who, backend->name, uvd_errno_name(err));
+	return err;
+}
+
+static bool supports(const struct uvd_backend *backend, const struct uvd_persona *persona)
+{
+	struct uvd_backend ops;
+
+	return !uvd_persona_ops(persona, backend, &ops);
+}
+
+int uvd_view_build(struct uvd_tree_view *view, const char *only, const char *name)
+{
+	const struct uvd_persona *persona = uvd_persona_find(name);
+	const struct uvd_backend *backend;
+	int err = 0;
+
+	if (!persona) {
+		fprintf(stderr, "%s: there is no persona '%s'\n", view->who, name);
+		return 2;
+	}
+	if (only && !uvd_backend_find(only)) {
+		fprintf(stderr, "%s: there is no backend '%s'\n", view->who, only);
+		return 2;
+	}
+	for (unsigned int i = 0; (backend = uvd_backend_at(i)) && !err; i++)
+		if (only ? !strcmp(only, backend->name) : supports(backend, persona))
+			err = add_backend(view, backend, persona);
+	return err ? 1 : 0;
+}
+
+/* ---- the node of a device ---------------------------------------------------------------------------------------- */
+
+static bool node_is_called(const char *sysfs, const char *node, const char *device)
+{
+	char path[PATH_MAX], name[64];
+	bool same;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s/ibdev", sysfs, node);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	same = fscanf(file, "%63s", name) == 1 && (!device || !strcmp(name, device) || !strcmp(node, device));
+	fclose(file);
+	return same;
+}
+
+/* Returns the number of devices of this name below the sysfs directory. Sets node to the last one's. */
+static unsigned int find_node(const char *sysfs, const char *device, char node[PATH_MAX])
+{
+	struct dirent *entry;
+	unsigned int found = 0;
+	char path[PATH_MAX];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband_verbs", sysfs);
+	dir = opendir(path);
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir))) {
+		if (strncmp(entry->d_name, "uverbs", 6) || !node_is_called(sysfs, entry->d_name, device))
+			continue;
+		snprintf(node, PATH_MAX, "/dev/infiniband/%s", entry->d_name);
+		found++;
+	}
+	closedir(dir);
+	return found;
+}
+
+static unsigned int find_by_daemon(const char *control, const char *device, char node[PATH_MAX])
+{
+	char *line = uvd_control_ask(control, "status");
+	json_t *status = line ? json_loads(line, 0, NULL) : NULL;
+	const char *sysfs = json_string_value(json_object_get(status, "sysfs"));
+	unsigned int found = sysfs ? find_node(sysfs, device, node) : 0;
+
+	json_decref(status);
+	free(line);
+	return found;
+}
+
+static const char *sysfs_path(void)
+{
+	const char *sysfs = getenv("SYSFS_PATH");
+
+	return sysfs && *sysfs ? sysfs : "/sys";
+}
+
+bool uvd_view_guess(struct uvd_tree_view *view, const char *node)
+{
+	static const char folder[] = "/dev/infiniband/";
+	const struct uvd_persona *persona;
+	char path[PATH_MAX], name[64];
+	FILE *file;
+	bool known;
+
+	if (strncmp(node, folder, strlen(folder)))
+		return false;
+	snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s/ibdev", sysfs_path(), node + strlen(folder));
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	known = fscanf(file, "%63s", name) == 1;
+	fclose(file);
+	for (unsigned int i = 0; known && (persona = uvd_persona_at(i)); i++)
+		if (!strncmp(name, persona->name, strlen(persona->name)))
+			view->driver_id = persona->driver_id;
+	return known;
+}
+
+/* Calls each() with the names of the devices below the sysfs directory. Returns their number. */
+static unsigned int each_ibdev(const char *sysfs, void (*each)(void *arg, const char *name), void *arg)
+{
+	char path[PATH_MAX], name[64];
+	unsigned int num = 0;
+	struct dirent *entry;
+	DIR *dir;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband_verbs", sysfs);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s/ibdev", sysfs, entry->d_name);
+		file = strncmp(entry->d_name, "uverbs", 6) ? NULL : fopen(path, "re");
+		if (!file)
+			continue;
+		if (fscanf(file, "%63s", name) == 1) {
+			each(arg, name);
+			num++;
+		}
+		fclose(file);
+	}
+	if (dir)
+		closedir(dir);
+	return num;
+}
+
+void uvd_nodes_each(const char *control, void (*each)(void *arg, const char *name), void *arg)
+{
+	const char *sysfs;
+	json_t *status;
+	char *line;
+
+	if (each_ibdev(sysfs_path(), each, arg))
+		return;
+	line = uvd_control_ask(control, "status");
+	status = line ? json_loads(line, 0, NULL) : NULL;
+	sysfs = json_string_value(json_object_get(status, "sysfs"));
+	if (sysfs)
+		each_ibdev(sysfs, each, arg);
+	json_decref(status);
+	free(line);
+}
+
+int uvd_node_find(const char *who, const char *control, const char *device, char node[PATH_MAX])
+{
+	const char *sysfs = sysfs_path();
+	unsigned int found;
+
+	found = find_node(sysfs, device, node);
+	if (!found)
+		found = find_by_daemon(control, device, node);
+	if (!found)
+		fprintf(stderr, "%s: no device%s%s%s in %s/class/infiniband_verbs, and none of a uverbsd on %s\n", who,
+			device ? " '" : "", device ? device : "", device ? "'" : "", sysfs, control);
+	if (found > 1)
+		fprintf(stderr, "%s: there are %u devices: name one of them\n", who, found);
+	return found == 1 ? 0 : -1;
+}
