@@ -37,7 +37,10 @@ struct uvd_fuzz {
 /* Runs as the worker. Returns the exit status: 0, 1 if there is a finding, 2 if the device cannot be used. */
 int uvd_fuzz_worker(const struct uvd_fuzz *f);
 
-/* The same for a worker whose child has the device (tools/program/in_process.h). Programs on it run on a device of `uverbsctl run`, too. */
+/*
+ * The same for a worker whose child has the device (tools/program/in_process.h). Programs on it run on a device of
+ * `uverbsctl run`, too.
+ */
 int uvd_fuzz_in_process(const struct uvd_fuzz *f);
 
 /* ---- start.c: the fuzzing process and its workers ---------------------------------------------------------------- */
