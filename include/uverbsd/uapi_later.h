@@ -9,6 +9,13 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 
+/* ---- enum ib_wc_flags, the wc_flags of struct ib_uverbs_wc, which no header for programs has ---------------------- */
+
+#define UVD_WC_GRH (1 << 0)
+#define UVD_WC_WITH_IMM (1 << 1)
+#define UVD_WC_WITH_INVALIDATE (1 << 2)
+#define UVD_WC_IP_CSUM_OK (1 << 3)
+
 /* ---- 6.17 -------------------------------------------------------------------------------------------------------- */
 
 #define UVERBS_OBJECT_DMAH 17

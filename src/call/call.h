@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The calls of the kernel's ABI as data: the structs of write() commands and of attributes, field by field, and what each
- * field means. Names, offsets and sizes are those of the headers that this build has; roles.txt states the roles
+ * field means; work requests and completions (work.h). Names, offsets and sizes are those of the headers that this build has; roles.txt states the roles
  * (structs.py makes tables of both). The tables are constant, and all functions can be called by any thread.
  */
 #ifndef UVD_CALL_H
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "call/work.h"
 
 /* The words of an enumeration, or of a set of flags, without what all its names begin with. */
 struct uvd_word {

@@ -29,7 +29,7 @@ UNNAMED = {"ibv_link_layer": "IBV_LINK_LAYER_", "ib_uverbs_comp_cntr_entry": "IB
            "ib_uverbs_comp_cntr_modify_op": "IB_UVERBS_COMP_CNTR_MODIFY_OP_",
            "ib_uverbs_qp_attach_comp_cntr_op": "IB_UVERBS_QP_ATTACH_COMP_CNTR_OP_"}
 # What the InfiniBand specification and the kernel name, and no header for programs: PortInfo's LinkWidthActive, LinkSpeedActive and
-# PortPhysicalState; and the flags of open(2) that an XRC domain takes.
+# PortPhysicalState; the flags of completions; and the flags of open(2) that an XRC domain takes.
 NO_HEADER = {
     "ib_port_width": {"IB_WIDTH_1X": 1, "IB_WIDTH_4X": 2, "IB_WIDTH_8X": 4, "IB_WIDTH_12X": 8, "IB_WIDTH_2X": 16},
     "ib_port_speed": {"IB_SPEED_SDR": 1, "IB_SPEED_DDR": 2, "IB_SPEED_QDR": 4, "IB_SPEED_FDR10": 8, "IB_SPEED_FDR": 16,
@@ -37,6 +37,7 @@ NO_HEADER = {
     "ib_port_phys_state": {"IB_PORT_PHYS_STATE_SLEEP": 1, "IB_PORT_PHYS_STATE_POLLING": 2, "IB_PORT_PHYS_STATE_DISABLED": 3,
                            "IB_PORT_PHYS_STATE_PORT_CONFIGURATION_TRAINING": 4, "IB_PORT_PHYS_STATE_LINK_UP": 5,
                            "IB_PORT_PHYS_STATE_LINK_ERROR_RECOVERY": 6, "IB_PORT_PHYS_STATE_PHY_TEST": 7},
+    "ib_wc_flags": {f"IB_WC_{n}": f"UVD_WC_{n}" for n in ("GRH", "WITH_IMM", "WITH_INVALIDATE", "IP_CSUM_OK")},
     "open_flags": {"O_CREAT": "O_CREAT", "O_EXCL": "O_EXCL"},
 }
 # Sets whose bit N stands for the member N of an enumeration. 32 bits have none for IB_UVERBS_QPT_DRIVER, 255.

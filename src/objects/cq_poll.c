@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* POLL_CQ and REQ_NOTIFY_CQ. Their rows are in cq.c. */
+#include "call/call.h"
 #include "objects/internal.h"
 
 /* How many completions are polled and written at a time: the client may ask for any number (regression-01). */
@@ -11,38 +12,6 @@ struct poll_chunk {
 	struct ib_uverbs_wc wc[POLL_CHUNK];
 };
 
-/* Converts flags of libibverbs to the kernel's enum ib_wc_flags: they differ from bit 2 on. */
-static uint32_t wire_wc_flags(unsigned int flags)
-{
-	uint32_t wire = flags & (IBV_WC_GRH | IBV_WC_WITH_IMM);
-
-	if (flags & IBV_WC_WITH_INV)
-		wire |= 1 << 2;
-	if (flags & IBV_WC_IP_CSUM_OK)
-		wire |= 1 << 3;
-	return wire;
-}
-
-/* Sets all fields, the reserved ones too: no memory of ours may leak to the client (regression-02). */
-static void put_wc(struct ib_uverbs_wc *to, const struct ibv_wc *wc)
-{
-	*to = (struct ib_uverbs_wc){
-		.wr_id = wc->wr_id,
-		.status = wc->status,
-		.opcode = wc->opcode,
-		.vendor_err = wc->vendor_err,
-		.byte_len = wc->byte_len,
-		.ex.imm_data = wc->imm_data,
-		.qp_num = wc->qp_num,
-		.src_qp = wc->src_qp,
-		.wc_flags = wire_wc_flags(wc->wc_flags),
-		.pkey_index = wc->pkey_index,
-		.slid = wc->slid,
-		.sl = wc->sl,
-		.dlid_path_bits = wc->dlid_path_bits,
-	};
-}
-
 /* Polls and converts at most one chunk of completions. Returns their number, or a negative errno. */
 static int take_chunk(struct uvd_req *req, struct uvd_cq *cq, uint32_t left, struct poll_chunk *chunk)
 {
@@ -50,7 +19,7 @@ static int take_chunk(struct uvd_req *req, struct uvd_cq *cq, uint32_t left, str
 	int n = uvd_ops(req)->poll_cq(cq, left < POLL_CHUNK ? left : POLL_CHUNK, wc);
 
 	for (int i = 0; i < n; i++)
-		put_wc(&chunk->wc[i], &wc[i]);
+		uvd_wc_put(&chunk->wc[i], &wc[i]);
 	return n;
 }
 

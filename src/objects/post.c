@@ -4,6 +4,7 @@
  * sends wr_count work requests of wqe_size bytes each, then the scatter-gather entries of all of them. Lists of the
  * usual length need no allocation.
  */
+#include "call/call.h"
 #include "objects/internal.h"
 
 enum {
@@ -202,36 +203,11 @@ static int find_ah(struct uvd_req *req, struct send_list *list, const struct ib_
 static int post_decode_operation(struct uvd_req *req, struct send_list *list, const struct ib_uverbs_send_wr *wire,
 				 const struct uvd_qp *qp, struct uvd_send_wr *wr)
 {
-	const bool is_ud = qp->qp_type == IBV_QPT_UD;
+	const bool is_send = wire->opcode == IBV_WR_SEND || wire->opcode == IBV_WR_SEND_WITH_IMM;
 
-	switch (wire->opcode) {
-	case IBV_WR_SEND_WITH_IMM:
-		wr->imm_data = wire->ex.imm_data;
-		/* fall through */
-	case IBV_WR_SEND:
-		return is_ud ? find_ah(req, list, wire, qp, wr) : 0;
-	case IBV_WR_SEND_WITH_INV:
-		wr->invalidate_rkey = wire->ex.invalidate_rkey;
-		break;
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		wr->imm_data = wire->ex.imm_data;
-		/* fall through */
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_READ:
-		wr->remote_addr = wire->wr.rdma.remote_addr;
-		wr->rkey = wire->wr.rdma.rkey;
-		break;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		wr->remote_addr = wire->wr.atomic.remote_addr;
-		wr->compare_add = wire->wr.atomic.compare_add;
-		wr->swap = wire->wr.atomic.swap;
-		wr->rkey = wire->wr.atomic.rkey;
-		break;
-	default:
+	if (!uvd_send_wr_take(wr, wire) || (qp->qp_type == IBV_QPT_UD && !is_send))
 		return uvd_bad(req, -EINVAL, "opcode", wire->opcode);
-	}
-	return is_ud ? uvd_bad(req, -EINVAL, "opcode", wire->opcode) : 0;
+	return qp->qp_type == IBV_QPT_UD ? find_ah(req, list, wire, qp, wr) : 0;
 }
 
 static int decode_send(struct uvd_req *req, struct send_list *list, uint32_t i, const struct uvd_qp *qp)

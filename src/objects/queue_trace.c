@@ -6,6 +6,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <string.h>
 
+#include "call/call.h"
 #include "core/core.h"
 #include "objects/queue.h"
 
@@ -31,34 +32,12 @@ static void entry_add_sges(struct entry *e, const struct ibv_sge *sges, int num_
 		entry_add(e, sges, num_sge * sizeof(*sges));
 }
 
-static bool entry_is_atomic(const struct uvd_send_wr *wr)
-{
-	return wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 /* The address of a UD request is in the entry, and no AH has a handle for it. */
 static void entry_add_send(struct entry *e, const struct uvd_queue *q, const struct uvd_send_wr *wr)
 {
-	struct ib_uverbs_send_wr out = {
-		.wr_id = wr->wr_id,
-		.num_sge = wr->num_sge,
-		.opcode = wr->opcode,
-		.send_flags = wr->send_flags,
-		.ex.imm_data = wr->imm_data, /* or invalidate_rkey, in the same place */
-	};
+	struct ib_uverbs_send_wr out;
 
-	if (entry_is_atomic(wr)) {
-		out.wr.atomic.remote_addr = wr->remote_addr;
-		out.wr.atomic.compare_add = wr->compare_add;
-		out.wr.atomic.swap = wr->swap;
-		out.wr.atomic.rkey = wr->rkey;
-	} else if (q->is_ud) {
-		out.wr.ud.remote_qpn = wr->remote_qpn;
-		out.wr.ud.remote_qkey = wr->remote_qkey;
-	} else {
-		out.wr.rdma.remote_addr = wr->remote_addr;
-		out.wr.rdma.rkey = wr->rkey;
-	}
+	uvd_send_wr_put(&out, wr, q->is_ud);
 	entry_add(e, &out, sizeof(out));
 	entry_add_sges(e, wr->sg_list, wr->num_sge);
 	if (wr->inline_data && wr->num_sge >= 0)
@@ -75,23 +54,10 @@ static void entry_add_recv(struct entry *e, const struct uvd_recv_wr *wr)
 
 static void entry_add_wc(struct entry *e, const struct ibv_wc *wc)
 {
-	const struct ib_uverbs_wc out = {
-		.wr_id = wc->wr_id,
-		.status = wc->status,
-		.opcode = wc->opcode,
-		.vendor_err = wc->vendor_err,
-		.byte_len = wc->byte_len,
-		.ex.imm_data = wc->imm_data,
-		.qp_num = wc->qp_num,
-		.src_qp = wc->src_qp,
-		.wc_flags = wc->wc_flags,
-		.pkey_index = wc->pkey_index,
-		.slid = wc->slid,
-		.sl = wc->sl,
-		.dlid_path_bits = wc->dlid_path_bits,
-		.port_num = 1,
-	};
+	struct ib_uverbs_wc out;
 
+	uvd_wc_put(&out, wc);
+	out.port_num = 1;
 	entry_add(e, &out, sizeof(out));
 }
 

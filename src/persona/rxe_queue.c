@@ -5,6 +5,7 @@
  */
 #include <rdma/ib_user_verbs.h>
 #include <string.h>
+#include "call/call.h"
 #include "persona/internal.h"
 
 _Static_assert(sizeof(struct rxe_queue_buf) == 384, "queue header");
@@ -15,6 +16,14 @@ _Static_assert(sizeof(struct ib_uverbs_wc) <= UVD_RXE_CQE, "completion");
 _Static_assert(sizeof(struct rxe_sge) == sizeof(struct ibv_sge) &&
 		       offsetof(struct rxe_sge, lkey) == offsetof(struct ibv_sge, lkey),
 	       "scatter-gather entry");
+/* uvd_send_wr_take() reads these of the one as of the other. */
+#define SAME(member) (offsetof(struct rxe_send_wr, member) == offsetof(struct ib_uverbs_send_wr, member))
+_Static_assert(SAME(opcode) && SAME(ex.imm_data) && SAME(ex.invalidate_rkey), "send work request");
+_Static_assert(SAME(wr.rdma.remote_addr) && SAME(wr.rdma.rkey), "RDMA");
+_Static_assert(SAME(wr.atomic.remote_addr) && SAME(wr.atomic.compare_add) && SAME(wr.atomic.swap) &&
+		       SAME(wr.atomic.rkey),
+	       "atomics");
+#undef SAME
 
 static struct rxe_queue_buf *rxe_queue_header(const struct uvd_queue *q)
 {
@@ -174,33 +183,19 @@ static void decode_ud(struct uvd_queue *q, const struct rxe_send_wr *in, struct 
 static void rxe_queue_decode_operation(struct uvd_queue *q, const struct rxe_send_wr *in, bool is_ud,
 				       struct uvd_send_wr *wr)
 {
-	switch (in->opcode) {
-	case IBV_WR_SEND_WITH_IMM:
-		wr->imm_data = in->ex.imm_data;
-		/* fall through */
-	case IBV_WR_SEND:
-		if (is_ud)
+	if (uvd_send_wr_take(wr, (const struct ib_uverbs_send_wr *)in)) {
+		if (is_ud && (in->opcode == IBV_WR_SEND || in->opcode == IBV_WR_SEND_WITH_IMM))
 			decode_ud(q, in, wr);
-		break;
-	case IBV_WR_SEND_WITH_INV:
+		return;
+	}
+	/* Operations that POST_SEND does not have. */
+	switch (in->opcode) {
 	case IBV_WR_LOCAL_INV:
 		wr->invalidate_rkey = in->ex.invalidate_rkey;
 		break;
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		wr->imm_data = in->ex.imm_data;
-		/* fall through */
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_READ:
 	case IBV_WR_ATOMIC_WRITE:
 		wr->remote_addr = in->wr.rdma.remote_addr;
 		wr->rkey = in->wr.rdma.rkey;
-		break;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		wr->remote_addr = in->wr.atomic.remote_addr;
-		wr->compare_add = in->wr.atomic.compare_add;
-		wr->swap = in->wr.atomic.swap;
-		wr->rkey = in->wr.atomic.rkey;
 		break;
 	case IBV_WR_BIND_MW:
 		wr->rkey = in->wr.mw.rkey;
@@ -288,25 +283,13 @@ static bool peek_recv(struct uvd_queue *q, uint32_t n, struct uvd_recv_wr *wr)
 static bool push_wc(struct uvd_queue *q, const struct ibv_wc *wc)
 {
 	const uint32_t consumer = __atomic_load_n(&rxe_queue_header(q)->consumer_index, __ATOMIC_ACQUIRE);
-	const struct ib_uverbs_wc out = {
-		.wr_id = wc->wr_id,
-		.status = wc->status,
-		.opcode = wc->opcode,
-		.vendor_err = wc->vendor_err,
-		.byte_len = wc->byte_len,
-		.ex.imm_data = wc->imm_data,
-		.qp_num = wc->qp_num,
-		.src_qp = wc->src_qp,
-		.wc_flags = wc->wc_flags,
-		.pkey_index = wc->pkey_index,
-		.slid = wc->slid,
-		.sl = wc->sl,
-		.dlid_path_bits = wc->dlid_path_bits,
-		.port_num = 1,
-	};
+	struct ib_uverbs_wc out;
 
 	if (((consumer - q->index - 1) & rxe_queue_mask(q)) == 0)
 		return false;
+	uvd_wc_put(&out, wc);
+	out.wc_flags = wc->wc_flags; /* the provider takes them as flags of libibverbs */
+	out.port_num = 1;
 	memcpy(entry_at(q, q->index), &out, sizeof(out));
 	q->index = (q->index + 1) & rxe_queue_mask(q);
 	/* Before the client can see the completion: a trace has it before what the client does then. */
