@@ -51,6 +51,7 @@ enum uvd_role {
 	UVD_ROLE_BYTES,
 	UVD_ROLE_STRUCT,
 	UVD_ROLE_SPECS, /* of a flow: each begins with its type and its size */
+	UVD_ROLE_RESERVED, /* of uvd_struct.reserved only */
 };
 
 /* No type of objects: the descriptor of a file that is not the device's. */
@@ -86,6 +87,8 @@ struct uvd_struct {
 	const struct uvd_struct *tail_of; /* the array's elements, if they are structs */
 	enum uvd_role tail_role; /* UVD_ROLE_STRUCT, UVD_ROLE_SPECS, or the role of its elements, numbers of 4 bytes */
 	uint16_t tail_object; /* UVERBS_OBJECT_..., if they are handles */
+	const struct uvd_field
+		*reserved; /* no values of a call: the kernel requires that they are 0, or ignores them */
 };
 
 struct uvd_command_fields {

@@ -9,7 +9,8 @@
 
 #include "util/util.h"
 
-static const struct uvd_struct no_struct = { .fields = (const struct uvd_field[]){ {} } };
+static const struct uvd_struct no_struct = { .fields = (const struct uvd_field[]){ {} },
+					     .reserved = (const struct uvd_field[]){ {} } };
 static const struct uvd_command_fields bytes_only = { "", &no_struct, &no_struct };
 
 const struct uvd_command_fields *uvd_command_fields(const char *command)
@@ -41,14 +42,15 @@ const struct uvd_flow_kind *uvd_flow_kind(uint32_t type)
 const char *uvd_role_name(enum uvd_role role)
 {
 	static const char *const names[] = {
-		[UVD_ROLE_UNKNOWN] = "unknown", [UVD_ROLE_NUMBER] = "number", [UVD_ROLE_WORDS] = "words",
-		[UVD_ROLE_FLAGS] = "flags",	[UVD_ROLE_HANDLE] = "handle", [UVD_ROLE_FD] = "fd",
-		[UVD_ROLE_LKEY] = "lkey",	[UVD_ROLE_RKEY] = "rkey",     [UVD_ROLE_QPN] = "qpn",
-		[UVD_ROLE_SRQN] = "srqn",	[UVD_ROLE_WQN] = "wqn",	      [UVD_ROLE_ADDRESS] = "address",
-		[UVD_ROLE_IOVA] = "iova",	[UVD_ROLE_AT] = "at",	      [UVD_ROLE_COUNT] = "count",
-		[UVD_ROLE_LOG] = "log",		[UVD_ROLE_SIZE] = "size",     [UVD_ROLE_BYTES_OF] = "bytes_of",
-		[UVD_ROLE_GID] = "gid",		[UVD_ROLE_LID] = "lid",	      [UVD_ROLE_COOKIE] = "cookie",
-		[UVD_ROLE_BYTES] = "bytes",	[UVD_ROLE_STRUCT] = "struct", [UVD_ROLE_SPECS] = "specs",
+		[UVD_ROLE_UNKNOWN] = "unknown",	  [UVD_ROLE_NUMBER] = "number", [UVD_ROLE_WORDS] = "words",
+		[UVD_ROLE_FLAGS] = "flags",	  [UVD_ROLE_HANDLE] = "handle", [UVD_ROLE_FD] = "fd",
+		[UVD_ROLE_LKEY] = "lkey",	  [UVD_ROLE_RKEY] = "rkey",	[UVD_ROLE_QPN] = "qpn",
+		[UVD_ROLE_SRQN] = "srqn",	  [UVD_ROLE_WQN] = "wqn",	[UVD_ROLE_ADDRESS] = "address",
+		[UVD_ROLE_IOVA] = "iova",	  [UVD_ROLE_AT] = "at",		[UVD_ROLE_COUNT] = "count",
+		[UVD_ROLE_LOG] = "log",		  [UVD_ROLE_SIZE] = "size",	[UVD_ROLE_BYTES_OF] = "bytes_of",
+		[UVD_ROLE_GID] = "gid",		  [UVD_ROLE_LID] = "lid",	[UVD_ROLE_COOKIE] = "cookie",
+		[UVD_ROLE_BYTES] = "bytes",	  [UVD_ROLE_STRUCT] = "struct", [UVD_ROLE_SPECS] = "specs",
+		[UVD_ROLE_RESERVED] = "reserved",
 	};
 
 	return names[role];
