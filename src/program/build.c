@@ -148,7 +148,7 @@ static const char *items_check(const struct uvd_prog_call *call, const struct uv
 			;
 		if (others[f])
 			continue;
-		for (f = 0; shape && f < shape->in.n && strcmp(shape->in.f[f].name, name); f++)
+		for (f = 0; shape && f < shape->in.n && !uvd_shape_field_is(&shape->in.f[f], name); f++)
 			;
 		if (!shape || f == shape->in.n)
 			return "no such field";
@@ -169,12 +169,35 @@ struct command {
 	uint8_t core[0x8000 + 64], uhw[0x8000 + 64];
 };
 
+/* Returns the word of an item for this field, by either of its names, or NULL. */
+static const char *field_given(const struct uvd_prog_call *call, const struct uvd_shape_field *f)
+{
+	const char *word = uvd_prog_item(call, f->name);
+
+	return word || !f->field ? word : uvd_prog_item(call, f->field->name);
+}
+
+/* Members of a union are in the same bytes: what the program gives comes after the defaults of other fields. */
+static void command_fill(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct command *c)
+{
+	const struct uvd_shape_fields *in = &c->shape->in;
+	const struct uvd_prog_call *call = &p->calls[i];
+	char preset[UVD_PROG_MAX_ITEM];
+
+	for (unsigned int f = 0; f < in->n; f++)
+		if (in->f[f].good && !field_given(call, &in->f[f]))
+			word_put(run, p, i, c->core + in->f[f].at, in->f[f].size, field_preset(&in->f[f], preset));
+	for (unsigned int f = 0; f < in->n; f++)
+		if (field_given(call, &in->f[f]))
+			word_put(run, p, i, c->core + in->f[f].at, in->f[f].size, field_given(call, &in->f[f]));
+	for (unsigned int f = 0; f < in->n; f++)
+		record_note(&run->records[i], in->f[f].name, c->core + in->f[f].at, in->f[f].size);
+}
+
 static const char *command_of(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct command *c)
 {
 	const struct uvd_prog_call *call = &p->calls[i];
-	struct uvd_prog_record *r = &run->records[i];
 	const char *wrong;
-	char word[UVD_PROG_MAX_ITEM];
 
 	memset(c, 0, sizeof(*c));
 	c->shape = uvd_shape_command(call->target);
@@ -195,13 +218,8 @@ static const char *command_of(struct uvd_prog_run *run, const struct uvd_prog *p
 	c->out = knob_size(run, p, i, "out", c->shape ? c->shape->out_size : 0);
 	c->uhw_in = knob_size(run, p, i, "uhw_in", c->shape ? c->shape->uhw_in : 0);
 	c->uhw_out = knob_size(run, p, i, "uhw_out", c->shape ? c->shape->uhw_out : 0);
-	for (unsigned int f = 0; c->shape && f < c->shape->in.n; f++) {
-		const struct uvd_shape_field *field = &c->shape->in.f[f];
-		const char *given = uvd_prog_item(call, field->name);
-
-		word_put(run, p, i, c->core + field->at, field->size, given ? given : field_preset(field, word));
-		record_note(r, field->name, c->core + field->at, field->size);
-	}
+	if (c->shape)
+		command_fill(run, p, i, c);
 	bytes_put(c->uhw, 8, UVD_PROG_SCRATCH);
 	return NULL;
 }
@@ -385,7 +403,7 @@ static void fields_fill(struct uvd_prog_run *run, const struct uvd_prog *p, unsi
 
 			if (sscanf(text, "%47[^=]=%159[^,}]", key, word) == 2)
 				for (unsigned int f = 0; f < fields->n; f++)
-					if (!strcmp(fields->f[f].name, key))
+					if (uvd_shape_field_is(&fields->f[f], key))
 						word_put(run, p, i, bytes + fields->f[f].at, fields->f[f].size, word);
 			text += len;
 		}
@@ -393,8 +411,8 @@ static void fields_fill(struct uvd_prog_run *run, const struct uvd_prog *p, unsi
 		word_put(run, p, i, bytes, fields->n ? fields->f[0].size : 8, text);
 	}
 	for (unsigned int f = 0; f < fields->n; f++)
-		record_note(r, strcmp(fields->f[f].name, "value") ? fields->f[f].name : name, bytes + fields->f[f].at,
-			    fields->f[f].size);
+		record_note(r, strcmp(fields->f[f].name, UVD_SHAPE_VALUE) ? fields->f[f].name : name,
+			    bytes + fields->f[f].at, fields->f[f].size);
 }
 
 /* text: the part after "=", without mods. */

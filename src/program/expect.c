@@ -201,14 +201,15 @@ static bool expect_in_region(struct uvd_prog_record *r, struct uvd_prog_region *
 	char all[64];
 
 	region_bytes_name(region, all, sizeof(all));
-	if (!region_has_fields(region) && !strcmp(all, name)) {
+	/* Results that were recorded before their fields had names are the bytes of the region. */
+	if (!strcmp(all, name)) {
 		expect_put(bytes, region->len, text);
 		return true;
 	}
 	for (unsigned int f = 0; region_has_fields(region) && f < region->fields.n; f++) {
 		const struct uvd_shape_field *field = &region->fields.f[f];
 
-		if (strcmp(field->name, name) || field->at + field->size > region->len)
+		if (!uvd_shape_field_is(field, name) || field->at + field->size > region->len)
 			continue;
 		region->named |= 1ull << (field - region->fields.f) % 64;
 		if (!output_is_machines(name) && !uvd_prog_output_is_share(name))

@@ -223,6 +223,8 @@ struct uvd_prog_call *uvd_gen_command(struct uvd_gen *g, const struct uvd_shape_
 	for (unsigned int f = 0; f < shape->in.n; f++) {
 		const struct uvd_shape_field *field = &shape->in.f[f];
 
+		if (!field->good)
+			continue;
 		word_pick(g, field->good, word);
 		if (!word_is_preset(field->good, word))
 			uvd_prog_add_item(call, "%s=%s", field->name, word);
@@ -264,7 +266,7 @@ static void gen_attr_value(struct uvd_gen *g, const struct uvd_attr_row *row, ch
 		return;
 	field = &shape->fields.f[uvd_gen_below(g, shape->fields.n)];
 	word_pick(g, field->good, word);
-	if (strcmp(field->name, "value"))
+	if (strcmp(field->name, UVD_SHAPE_VALUE))
 		snprintf(item + len, UVD_PROG_MAX_ITEM - len, "={%s=%.40s}", field->name, word);
 	else
 		snprintf(item + len, UVD_PROG_MAX_ITEM - len, "=%.60s", word);

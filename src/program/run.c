@@ -56,6 +56,7 @@ struct uvd_prog_run *uvd_prog_run_new_with(const struct uvd_prog_node_ops *ops, 
 
 	if (run == MAP_FAILED)
 		return NULL;
+	uvd_shape_need();
 	run->ops = ops;
 	run->node = node;
 	run->cpu = -1;

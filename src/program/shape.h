@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The fields of the structs that commands and attributes carry. The schema's rows know only sizes; this adds the names
- * that programs use, and values with which a call is likely to succeed.
+ * The commands and attributes as programs see them: the fields that src/call has, under the names that programs use, and
+ * values with which a call is likely to succeed or which are worth trying (shape_values.h). The tables are made at the first
+ * call of any function here, and stay. Any thread may call them, but for those that say otherwise.
  */
 #ifndef UVD_PROG_SHAPE_H
 #define UVD_PROG_SHAPE_H
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <uverbsd/schema.h>
+#include "call/call.h"
 
 struct uvd_shape_field {
 	const char *name;
@@ -18,6 +20,8 @@ struct uvd_shape_field {
 	 * (<pd>). The first word is the field's default; if it is an object, or there are no words, 0 is.
 	 */
 	const char *good;
+	const struct uvd_field
+		*field; /* its role; NULL: several fields of the struct, or of an attribute that is a number */
 };
 
 struct uvd_shape_fields {
@@ -26,16 +30,20 @@ struct uvd_shape_fields {
 	uint16_t stride; /* of an array of such structs; 0: there is one */
 };
 
-/* A write() command. The kernel has it even where no row of ours does. */
+/* A write() command. A request with a flexible array has one element of it, or two handles, and one scatter/gather element. */
 struct uvd_shape_command {
 	const char *name; /* EX_CREATE_CQ */
 	uint8_t number;
 	bool ex, response; /* response: the request begins with the address of the response */
 	uint16_t in_size, out_size;
 	struct uvd_shape_fields in, out;
-	const char *makes, *ends; /* objects: "pd" */
-	uint16_t uhw_in, uhw_out; /* sizes of the driver data that rxe requires; 0: none */
+	const char *makes, *ends; /* objects: "pd"; or NULL */
+	uint16_t uhw_in,
+		uhw_out; /* sizes of the driver data that rxe requires, and of a response's flexible array; 0: none */
 };
+
+/* The name of what an attribute has that is a number. */
+#define UVD_SHAPE_VALUE "value"
 
 /* The contents of an attribute, by the attribute's name without UVERBS_ATTR_. */
 struct uvd_shape_attr {
@@ -44,11 +52,20 @@ struct uvd_shape_attr {
 	struct uvd_shape_fields fields; /* of what is in it; one field at 0 for a plain number */
 };
 
+/*
+ * Makes the tables, if no function here has been called yet. A record in memory that processes share points to them, so a
+ * process makes them before it forks.
+ */
+void uvd_shape_need(void);
+
+/* Has the field this name? Programs can also name it as the kernel's struct does: dest.dgid, or qp_handle of a response. */
+bool uvd_shape_field_is(const struct uvd_shape_field *f, const char *name);
+
 const struct uvd_shape_command *uvd_shape_command(const char *name);
 const struct uvd_shape_command *uvd_shape_command_at(unsigned int i); /* NULL beyond the last */
 const struct uvd_shape_attr *uvd_shape_attr(const char *name); /* or NULL */
 
-/* "pd" for UVERBS_OBJECT_PD */
+/* "pd" for UVERBS_OBJECT_PD. Valid until the next call; for one thread at a time. */
 const char *uvd_shape_object_name(uint16_t object);
 
 /* ---- the schema's rows by name ----------------------------------------------------------------------------------- */
@@ -65,7 +82,7 @@ bool uvd_shape_method_at(unsigned int i, struct uvd_shape_method *ref); /* false
 const struct uvd_write_row *uvd_shape_write(unsigned int number, bool ex); /* or NULL */
 /* Returns the attribute whose object the method destroys, or NULL. */
 const struct uvd_attr_row *uvd_shape_method_end(const struct uvd_method_row *row);
-/* Lower case, without UVERBS_ATTR_. */
+/* Lower case, without UVERBS_ATTR_. Valid until the next call; for one thread at a time. */
 const char *uvd_shape_attr_name(const struct uvd_attr_row *row);
 const struct uvd_attr_row *uvd_shape_attr_row(const struct uvd_method_row *row, const char *name);
 

@@ -120,7 +120,7 @@ static bool sweep_method(struct uvd_gen *g, struct uvd_prog_call *call, const st
 		for (unsigned int f = 0; shape && row->type != UVD_ATTR_PTR_OUT && f < shape->fields.n; f++)
 			for (unsigned int w = 0; word_nth(shape->fields.f[f].good, w, word); w++)
 				if (!n--) {
-					bool value = !strcmp(shape->fields.f[f].name, "value");
+					bool value = !strcmp(shape->fields.f[f].name, UVD_SHAPE_VALUE);
 
 					if (value)
 						snprintf(call->items[i], UVD_PROG_MAX_ITEM, "%s=%.60s", name, word);

@@ -31,7 +31,8 @@ const uint8_t *uvd_prog_output_at(const struct uvd_prog_record *r, const char *n
 		for (unsigned int f = 0; f < region->fields.n; f++) {
 			const struct uvd_shape_field *field = &region->fields.f[f];
 
-			if (strcmp(field->name, name) || field->at + field->size > region->len || field->size > 8)
+			if (!uvd_shape_field_is(field, name) || field->at + field->size > region->len ||
+			    field->size > 8)
 				continue;
 			*size = field->size;
 			return r->out + region->at + field->at;
