@@ -276,6 +276,23 @@ static bool number_is_kept(const struct state *s, const char *item)
 	return false;
 }
 
+static struct uvd_prog_number number_pair(const char *kind, uint64_t k, uint64_t o)
+{
+	struct uvd_prog_number pair = { .theirs = k, .ours = o };
+
+	snprintf(pair.kind, sizeof(pair.kind), "%s", kind);
+	return pair;
+}
+
+/* Adds a number that belongs to no object of the program, such as a descriptor, which the client can close. */
+static void number_note(struct state *s, const char *kind, uint64_t k, uint64_t o)
+{
+	struct uvd_prog_number pair = number_pair(kind, k, o);
+
+	pair.state = UVD_PROG_NUMBER_GONE;
+	uvd_prog_numbers_note(&s->numbers, &pair);
+}
+
 /* A number that the drivers choose passes here: numbers_compare() compares it. */
 static bool bytes_differ(struct state *s, const char *item, const uint8_t *kernel, const uint8_t *ours, size_t size)
 {
@@ -291,7 +308,7 @@ static bool bytes_differ(struct state *s, const char *item, const uint8_t *kerne
 	}
 	row = item_differs(s, item, ktext, otext);
 	if (row && row->chosen && size <= 8 && !number_is_kept(s, item))
-		uvd_prog_numbers_note(&s->numbers, item, k, o);
+		number_note(s, item, k, o);
 	return row;
 }
 
@@ -385,14 +402,16 @@ static uint64_t numbers_owner(const struct uvd_prog_record *r)
 		if (len > n && !strcmp(r->values[i].name + len - n, end))
 			return r->values[i].value;
 	}
-	return UVD_PROG_NUMBERS_ALL;
+	return UVD_PROG_ALL_OBJECTS;
 }
 
 /* Objects of calls that are made at the same time can have a number one after the other, in whichever order. */
 static bool numbers_bind(struct state *s, const char *kind, uint64_t k, uint64_t o)
 {
-	return uvd_prog_numbers_bind(&s->numbers, kind, k, o, numbers_owner(&s->kernel->records[s->call])) ||
-	       uvd_prog_races(s->p);
+	struct uvd_prog_number pair = number_pair(kind, k, o);
+
+	pair.of.handle = numbers_owner(&s->kernel->records[s->call]);
+	return uvd_prog_numbers_bind(&s->numbers, &pair) || uvd_prog_races(s->p);
 }
 
 /* Returns false after a difference. A query answers a number that an earlier call has bound. */
@@ -401,7 +420,7 @@ static bool number_compare(struct state *s, const char *item, uint64_t k, uint64
 	const bool query = !strncmp(asked_name(s), "QUERY", 5);
 	char ktext[40], otext[40];
 
-	if (query ? uvd_prog_numbers_check(&s->numbers, item, k, o) : numbers_bind(s, item, k, o))
+	if (query ? uvd_prog_numbers_check(&s->numbers, item, 0, k, o) : numbers_bind(s, item, k, o))
 		return true;
 	snprintf(ktext, sizeof(ktext), "%#llx", (unsigned long long)k);
 	snprintf(otext, sizeof(otext), "%#llx", (unsigned long long)o);
@@ -462,9 +481,9 @@ static void numbers_end(struct state *s, const struct uvd_prog_record *r)
 	const char *name = asked_name(s);
 
 	if (command_is_other(s, r))
-		uvd_prog_numbers_end(&s->numbers, UVD_PROG_NUMBERS_ALL);
+		uvd_prog_numbers_end(&s->numbers, (struct uvd_prog_object){ .handle = UVD_PROG_ALL_OBJECTS });
 	else if (strstr(name, "DESTROY") || uvd_prog_list_match("DEREG_MR REREG_MR DEALLOC_MW", name))
-		uvd_prog_numbers_end(&s->numbers, numbers_owner(r));
+		uvd_prog_numbers_end(&s->numbers, (struct uvd_prog_object){ .handle = numbers_owner(r) });
 }
 
 /* Compares the numbers that the drivers choose, in the outputs of a call that both sides have answered. */
@@ -518,7 +537,8 @@ void uvd_prog_compare(struct uvd_prog_list *list, const struct uvd_prog *p, cons
 	memset(first, 0, sizeof(*first));
 	for (s.call = 0; s.call < p->num_calls; s.call++)
 		if (!call_compare(&s))
-			return;
+			break;
+	uvd_prog_numbers_clear(&s.numbers);
 }
 
 bool uvd_prog_same_difference(const struct uvd_prog_difference *a, const struct uvd_prog_difference *b)

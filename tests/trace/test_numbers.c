@@ -15,7 +15,7 @@ static struct uvd_replay_call call;
 
 static void setup(void)
 {
-	r = (struct uvd_replay){ .numbers = json_object(), .objects = json_object() };
+	r = (struct uvd_replay){};
 	file = (struct uvd_replay_file){ .file = 1 };
 	other_file = (struct uvd_replay_file){ .file = 2 };
 	was = (struct uvd_trace_decoded){ .open = &client };
@@ -24,8 +24,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	json_decref(r.numbers);
-	json_decref(r.objects);
+	uvd_prog_numbers_clear(&r.numbers);
 }
 
 START_TEST(test_two_objects_that_exist_do_not_have_one_number)

@@ -406,7 +406,7 @@ static void numbers_learn(struct uvd_replay_call *c, const struct uvd_trace_deco
 	json_t *value, *is;
 
 	if (c->was->creates)
-		uvd_replay_learn(c, "handle", c->was->created, now->created);
+		uvd_replay_learn(c, UVD_TRACE_HANDLE, c->was->created, now->created);
 	region = region_learn(c);
 	json_object_foreach(c->was->out, name, value)
 	{
@@ -428,7 +428,7 @@ static void numbers_lose(struct uvd_replay_call *c)
 	json_t *value;
 
 	if (c->was->creates)
-		uvd_replay_learn_lost(c, "handle", c->was->created);
+		uvd_replay_learn_lost(c, UVD_TRACE_HANDLE, c->was->created);
 	json_object_foreach(c->was->out, name, value)
 	{
 		kind = json_is_integer(value) ? chosen_kind(c, name) : NULL;

@@ -49,7 +49,7 @@ static const char *number_kind(enum uvd_role role, uint16_t object)
 	case UVD_ROLE_FD: /* of a file of the client's: the trace does not have it */
 		return object == UVD_NO_OBJECT ? NULL : UVD_TRACE_FD;
 	case UVD_ROLE_HANDLE:
-		return "handle";
+		return UVD_TRACE_HANDLE;
 	default:
 		return NULL;
 	}
@@ -149,7 +149,7 @@ static void handles_replace(struct uvd_replay_call *c, const struct uvd_struct *
 
 	for (size_t i = 0; i < num && (i + 1) * sizeof(handle) <= len; i++) {
 		memcpy(&handle, tail + i * sizeof(handle), sizeof(handle));
-		handle = uvd_replay_number(c, "handle", handle);
+		handle = uvd_replay_number(c, UVD_TRACE_HANDLE, handle);
 		memcpy(tail + i * sizeof(handle), &handle, sizeof(handle));
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Maps the recorded client's handles, keys, numbers, memory and peers to the replayer's. */
+/* Maps the recorded client's memory and peers to the replayer's. */
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
@@ -14,83 +14,8 @@
 #include "replay.h"
 
 /* MOST_MEMORY: bytes that a trace can make the replayer reserve, together. */
-enum { PAGE = 4096, LOST = -1, LINK_ETHERNET = 2 };
+enum { PAGE = 4096, LINK_ETHERNET = 2 };
 static const size_t most_memory = (size_t)1 << 30;
-
-/* ---- numbers ----------------------------------------------------------------------------------------------------- */
-
-/* Handles and descriptors belong to an open file; the device has the other numbers. */
-static void number_key(const struct uvd_replay_call *c, const char *kind, uint64_t was, char key[80])
-{
-	const bool mine = !strcmp(kind, "handle") || !strcmp(kind, "fd");
-	const uint64_t owner = mine ? c->f->file : c->was->open ? c->was->open->file.number : 0;
-
-	snprintf(key, 80, "%s %llu %llu", kind, (unsigned long long)owner, (unsigned long long)was);
-}
-
-void uvd_replay_learn(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now)
-{
-	char key[80];
-	json_int_t before;
-
-	number_key(c, kind, was, key);
-	before = json_integer_value(json_object_get(c->r->numbers, key));
-	/* The client closed its descriptor before it got this number again: the trace does not tell closes of events. */
-	if (!strcmp(kind, "fd") && before > STDERR_FILENO && before != (json_int_t)now)
-		close(before);
-	json_object_set_new(c->r->numbers, key, json_integer(now));
-}
-
-void uvd_replay_learn_lost(struct uvd_replay_call *c, const char *kind, uint64_t was)
-{
-	uvd_replay_learn(c, kind, was, LOST);
-}
-
-uint64_t uvd_replay_number(struct uvd_replay_call *c, const char *kind, uint64_t was)
-{
-	json_t *now;
-	char key[80];
-
-	number_key(c, kind, was, key);
-	now = json_object_get(c->r->numbers, key);
-	if (!now)
-		return was;
-	if (json_integer_value(now) == LOST)
-		c->skip = "it uses an object that was not created again";
-	return json_integer_value(now);
-}
-
-bool uvd_replay_number_known(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t *now)
-{
-	const json_t *known;
-	char key[80];
-
-	number_key(c, kind, was, key);
-	known = json_object_get(c->r->numbers, key);
-	*now = json_integer_value(known);
-	return known && json_integer_value(known) != LOST;
-}
-
-void uvd_replay_forget(struct uvd_replay *r, uint64_t file)
-{
-	char handles[48], fds[48];
-	const char *key;
-	json_t *value;
-	void *next;
-
-	snprintf(handles, sizeof(handles), "handle %llu ", (unsigned long long)file);
-	snprintf(fds, sizeof(fds), "fd %llu ", (unsigned long long)file);
-	json_object_foreach_safe(r->numbers, next, key, value)
-	{
-		const bool fd = !strncmp(key, fds, strlen(fds));
-
-		if (!fd && strncmp(key, handles, strlen(handles)))
-			continue;
-		if (fd && json_integer_value(value) > STDERR_FILENO)
-			close(json_integer_value(value));
-		json_object_del(r->numbers, key);
-	}
-}
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 

@@ -1,67 +1,119 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Numbers of objects that exist: keys of regions and windows, numbers of QPs and SRQs. What a creating call answers is the
- * object's number from then on: no other object may get it, and each later answer must be the number that stands for the
- * recorded one.
+ * Numbers that the device chooses: handles, descriptors, keys of regions and windows, numbers of QPs and SRQs. What a creating
+ * call answers is the object's number from then on: no other object may get it, and each later answer must be the number that
+ * stands for the recorded one.
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "replay.h"
 
-/* Key of a number of the replaying device. */
-static void now_key(const struct uvd_replay_call *c, const char *kind, uint64_t now, char key[80])
+/* Handles and descriptors belong to an open file; the device has the other numbers. */
+static uint64_t number_scope(const struct uvd_replay_call *c, const char *kind)
 {
-	snprintf(key, 80, "%s %u %llu", kind, c->was->open ? c->was->open->file.number : 0, (unsigned long long)now);
+	if (!strcmp(kind, UVD_TRACE_HANDLE) || !strcmp(kind, UVD_TRACE_FD))
+		return c->f->file;
+	return c->was->open ? c->was->open->file.number : 0;
 }
 
-/* Returns the recorded number of the object that has this one now, or false if none has. */
-static bool number_was(const struct uvd_replay_call *c, const char *kind, uint64_t now, uint64_t *was)
+static struct uvd_prog_number number_new(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now,
+					 enum uvd_prog_number_state state)
 {
-	const json_t *object;
-	char key[80];
+	struct uvd_prog_number pair = {
+		.scope = number_scope(c, kind), .theirs = was, .ours = now, .of.file = c->f->file, .state = state
+	};
 
-	now_key(c, kind, now, key);
-	object = json_object_get(c->r->objects, key);
-	*was = json_integer_value(json_object_get(object, "was"));
-	return object;
+	snprintf(pair.kind, sizeof(pair.kind), "%s", kind);
+	return pair;
+}
+
+static const struct uvd_prog_number *number_find(const struct uvd_replay_call *c, const char *kind, uint64_t was)
+{
+	return uvd_prog_numbers_find(&c->r->numbers, kind, number_scope(c, kind), was);
+}
+
+static void descriptor_close(const struct uvd_prog_number *fd)
+{
+	if (fd->state != UVD_PROG_NUMBER_LOST && fd->ours > STDERR_FILENO)
+		close(fd->ours);
+}
+
+void uvd_replay_learn(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now)
+{
+	const struct uvd_prog_number pair = number_new(c, kind, was, now, UVD_PROG_NUMBER_GONE),
+				     *before = number_find(c, kind, was);
+
+	/* The client closed its descriptor before it got this number again: the trace does not tell closes of events. */
+	if (before && !strcmp(kind, UVD_TRACE_FD) && before->ours != now)
+		descriptor_close(before);
+	uvd_prog_numbers_note(&c->r->numbers, &pair);
+}
+
+void uvd_replay_learn_lost(struct uvd_replay_call *c, const char *kind, uint64_t was)
+{
+	const struct uvd_prog_number pair = number_new(c, kind, was, 0, UVD_PROG_NUMBER_LOST);
+
+	uvd_prog_numbers_note(&c->r->numbers, &pair);
+}
+
+uint64_t uvd_replay_number(struct uvd_replay_call *c, const char *kind, uint64_t was)
+{
+	const struct uvd_prog_number *pair = number_find(c, kind, was);
+
+	if (!pair)
+		return was;
+	if (pair->state == UVD_PROG_NUMBER_LOST)
+		c->skip = "it uses an object that was not created again";
+	return pair->ours;
+}
+
+bool uvd_replay_number_known(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t *now)
+{
+	const struct uvd_prog_number *pair = number_find(c, kind, was);
+
+	if (!pair || pair->state == UVD_PROG_NUMBER_LOST)
+		return false;
+	*now = pair->ours;
+	return true;
 }
 
 bool uvd_replay_number_bind(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now, uint32_t handle)
 {
-	uint64_t other;
-	char key[80];
-	const bool taken = now && number_was(c, kind, now, &other) && other != was;
+	struct uvd_prog_number pair = number_new(c, kind, was, now, UVD_PROG_NUMBER_LIVE);
 
-	uvd_replay_learn(c, kind, was, now);
-	now_key(c, kind, now, key);
-	json_object_set_new(c->r->objects, key,
-			    json_pack("{s:I,s:I,s:I}", "was", (json_int_t)was, "file", (json_int_t)c->f->file, "handle",
-				      (json_int_t)handle));
-	return !taken;
+	pair.of.handle = handle;
+	uvd_prog_numbers_reuse(&c->r->numbers, kind, pair.scope, was);
+	if (uvd_prog_numbers_bind(&c->r->numbers, &pair))
+		return true;
+	/* The calls after this one use it all the same. */
+	uvd_prog_numbers_note(&c->r->numbers, &pair);
+	return false;
 }
 
 bool uvd_replay_number_is(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now)
 {
-	uint64_t known;
+	const struct uvd_prog_number *pair = number_find(c, kind, was);
 
 	/* Several objects can have the recorded number 0, which is none: then the object tells. */
-	if (number_was(c, kind, now, &known) && known == was)
+	if (uvd_prog_numbers_are_bound(&c->r->numbers, kind, number_scope(c, kind), was, now))
 		return true;
-	return uvd_replay_number_known(c, kind, was, &known) ? known == now : was == now;
+	return pair && pair->state != UVD_PROG_NUMBER_LOST ? pair->ours == now : was == now;
 }
 
 void uvd_replay_numbers_end(struct uvd_replay *r, uint64_t file, const uint32_t *handle)
 {
-	const char *key;
-	json_t *object;
-	void *next;
+	uvd_prog_numbers_end(&r->numbers, (struct uvd_prog_object){ file, handle ? *handle : UVD_PROG_ALL_OBJECTS });
+}
 
-	json_object_foreach_safe(r->objects, next, key, object)
-	{
-		if ((uint64_t)json_integer_value(json_object_get(object, "file")) != file ||
-		    (handle && json_integer_value(json_object_get(object, "handle")) != *handle))
-			continue;
-		json_object_del(r->objects, key);
-	}
+void uvd_replay_forget(struct uvd_replay *r, uint64_t file)
+{
+	uvd_replay_numbers_end(r, file, NULL);
+	for (const struct uvd_prog_number *p = r->numbers.others; p; p = p->next)
+		if (p->scope == file && !strcmp(p->kind, UVD_TRACE_FD) &&
+		    p == uvd_prog_numbers_find(&r->numbers, UVD_TRACE_FD, file, p->theirs))
+			descriptor_close(p);
+	uvd_prog_numbers_forget(&r->numbers, UVD_TRACE_FD, file);
+	uvd_prog_numbers_forget(&r->numbers, UVD_TRACE_HANDLE, file);
 }

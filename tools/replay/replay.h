@@ -53,8 +53,7 @@ struct uvd_replay {
 	size_t mapped; /* bytes of all regions */
 	uint8_t *scratch; /* a page where a driver may write */
 	uint8_t *none; /* a page that cannot be accessed */
-	json_t *numbers; /* recorded numbers and what stands for them now, by "KIND NUMBER" */
-	json_t *objects; /* what has which number now: {"was", "file", "handle"}, by "KIND DEVICE NUMBER" */
+	struct uvd_prog_numbers numbers; /* theirs: recorded */
 	json_t *qps; /* their states, and the calls that were made on them, by "FILE HANDLE" as recorded */
 	struct uvd_replay_cq *cqs;
 	struct uvd_prog_list list;
@@ -98,22 +97,12 @@ struct uvd_replay_call {
 
 /* ---- map.c ------------------------------------------------------------------------------------------------------- */
 
-/* A recorded number that the device chose, and its own: of a handle ("handle"), or UVD_TRACE_FD, UVD_TRACE_LKEY and so on. */
-void uvd_replay_learn(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now);
-/* The object was not created again: calls that use it are not made. */
-void uvd_replay_learn_lost(struct uvd_replay_call *c, const char *kind, uint64_t was);
-/* Returns the device's own number, or `was` if the trace does not tell where it is from. Sets c->skip if it is lost. */
-uint64_t uvd_replay_number(struct uvd_replay_call *c, const char *kind, uint64_t was);
-/* Finds what stands for a recorded number. Returns false if the trace does not tell where it is from, or it is lost. */
-bool uvd_replay_number_known(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t *now);
 /* Reserves memory for `len` bytes at `start` of the client. Returns NULL, with c->skip, if that is too much. */
 struct uvd_replay_region *uvd_replay_region_add(struct uvd_replay_call *c, uint64_t start, uint64_t len,
 						uint64_t hca_va);
 void uvd_replay_region_drop(struct uvd_replay *r, struct uvd_replay_region *region);
 /* Drops the memory of the object with this recorded handle, or (NULL) of all objects of the file. */
 void uvd_replay_regions_end(struct uvd_replay *r, uint64_t file, const uint32_t *handle);
-/* Forgets the numbers of a file that is closed, and closes its descriptors. */
-void uvd_replay_forget(struct uvd_replay *r, uint64_t file);
 /* Returns the address of a scatter/gather element, or of a peer's memory, that the key belongs to. */
 uint64_t uvd_replay_address(const struct uvd_replay_call *c, uint64_t addr, uint64_t key);
 /* Replaces a peer's address, in the fields PREFIX.dgid, .dlid and so on, by the device's own. */
@@ -121,6 +110,15 @@ void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, con
 		     size_t len);
 
 /* ---- numbers.c --------------------------------------------------------------------------------------------------- */
+
+/* A recorded number that the device chose, and its own. kind: UVD_TRACE_HANDLE, UVD_TRACE_FD, UVD_TRACE_LKEY and so on. */
+void uvd_replay_learn(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now);
+/* The object was not created again: calls that use it are not made. */
+void uvd_replay_learn_lost(struct uvd_replay_call *c, const char *kind, uint64_t was);
+/* Returns the device's own number, or `was` if the trace does not tell where it is from. Sets c->skip if it is lost. */
+uint64_t uvd_replay_number(struct uvd_replay_call *c, const char *kind, uint64_t was);
+/* Finds what stands for a recorded number. Returns false if the trace does not tell where it is from, or it is lost. */
+bool uvd_replay_number_known(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t *now);
 
 /*
  * Learns the number that the device chose for the object with this recorded handle. Returns false if another object that
@@ -131,6 +129,8 @@ bool uvd_replay_number_bind(struct uvd_replay_call *c, const char *kind, uint64_
 bool uvd_replay_number_is(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now);
 /* The object with this recorded handle, or (NULL) all objects of the file, have their numbers no longer. */
 void uvd_replay_numbers_end(struct uvd_replay *r, uint64_t file, const uint32_t *handle);
+/* Forgets the numbers of a file that is closed, and closes its descriptors. */
+void uvd_replay_forget(struct uvd_replay *r, uint64_t file);
 
 /* ---- build.c, fields.c ------------------------------------------------------------------------------------------- */
 

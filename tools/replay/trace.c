@@ -125,8 +125,6 @@ static bool replay_prepare(struct uvd_replay *r, const struct uvd_replay_options
 		snprintf(r->node, sizeof(r->node), "%s", o->device);
 	else if (uvd_node_find(r->who, o->control, o->device, r->node))
 		return false;
-	r->numbers = json_object();
-	r->objects = json_object();
 	r->qps = json_object();
 	r->differences = json_array();
 	r->skipped = json_array();
@@ -182,7 +180,6 @@ static void file_close(struct uvd_replay *r, uint64_t file)
 	*p = f->next;
 	uvd_replay_cq_end(r, f, NULL, NULL);
 	uvd_replay_forget(r, file);
-	uvd_replay_numbers_end(r, file, NULL);
 	uvd_replay_asks(r, "closing the device");
 	close(f->fd);
 	uvd_replay_answered();
@@ -311,8 +308,7 @@ static void replay_free(struct uvd_replay *r)
 	uvd_trace_close_reader(&r->reader);
 	uvd_view_free(&r->device.view);
 	uvd_prog_list_free(&r->list);
-	json_decref(r->numbers);
-	json_decref(r->objects);
+	uvd_prog_numbers_clear(&r->numbers);
 	json_decref(r->qps);
 	json_decref(r->differences);
 	json_decref(r->skipped);

@@ -104,6 +104,7 @@ size_t uvd_image_get(const struct uvd_trace_image *image, enum uvd_piece_kind ki
 #define UVD_TRACE_LKEY "lkey"
 #define UVD_TRACE_RKEY "rkey"
 #define UVD_TRACE_FD "fd"
+#define UVD_TRACE_HANDLE "handle"
 #define UVD_TRACE_IOVA "iova"
 
 /* A call, or an entry of a mapped queue, by name. */
