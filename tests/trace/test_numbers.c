@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsctl replay: a number of the device belongs to one object at a time, and stands for the recorded one. */
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "replay/replay.h"
 #include "../suite.h"
@@ -18,6 +20,7 @@ static void setup(void)
 	r = (struct uvd_replay){};
 	file = (struct uvd_replay_file){ .file = 1 };
 	other_file = (struct uvd_replay_file){ .file = 2 };
+	client = (struct uvd_trace_open){};
 	was = (struct uvd_trace_decoded){ .open = &client };
 	call = (struct uvd_replay_call){ .r = &r, .f = &file, .was = &was };
 }
@@ -77,6 +80,74 @@ START_TEST(test_several_objects_can_have_the_number_0)
 }
 END_TEST
 
+/* A trace can lack the call that destroyed the object: records can be lost. */
+START_TEST(test_a_number_that_the_recorded_device_uses_again_is_its_new_objects)
+{
+	ck_assert(uvd_replay_number_bind(&call, "lkey", 100, 7, FIRST));
+	ck_assert(uvd_replay_number_bind(&call, "lkey", 100, 8, SECOND));
+	ck_assert(uvd_replay_number_is(&call, "lkey", 100, 8));
+	ck_assert(!uvd_replay_number_is(&call, "lkey", 100, 7));
+	ck_assert(uvd_replay_number_bind(&call, "lkey", 101, 7, FIRST));
+}
+END_TEST
+
+START_TEST(test_a_number_that_two_objects_have_stands_for_both_recorded_ones)
+{
+	ck_assert(uvd_replay_number_bind(&call, "lkey", 100, 7, FIRST));
+	ck_assert(!uvd_replay_number_bind(&call, "lkey", 101, 7, SECOND));
+	ck_assert_uint_eq(uvd_replay_number(&call, "lkey", 100), 7);
+	ck_assert_uint_eq(uvd_replay_number(&call, "lkey", 101), 7);
+}
+END_TEST
+
+START_TEST(test_each_device_has_numbers_of_its_own)
+{
+	ck_assert(uvd_replay_number_bind(&call, "lkey", 100, 7, FIRST));
+	client.file.number = 1;
+	ck_assert(uvd_replay_number_bind(&call, "lkey", 101, 7, SECOND));
+	ck_assert_uint_eq(uvd_replay_number(&call, "lkey", 100), 100);
+}
+END_TEST
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+START_TEST(test_a_descriptor_is_closed_with_its_file_or_when_its_number_is_used_again)
+{
+	const int first = dup(STDERR_FILENO), second = dup(STDERR_FILENO), other = dup(STDERR_FILENO);
+
+	uvd_replay_learn(&call, UVD_TRACE_FD, 100, first);
+	ck_assert_uint_eq(uvd_replay_number(&call, UVD_TRACE_FD, 100), (uint64_t)first);
+	uvd_replay_learn(&call, UVD_TRACE_FD, 100, second);
+	ck_assert(!is_open(first));
+	call.f = &other_file;
+	ck_assert_uint_eq(uvd_replay_number(&call, UVD_TRACE_FD, 100), 100);
+	uvd_replay_learn(&call, UVD_TRACE_FD, 100, other);
+	uvd_replay_forget(&r, file.file);
+	ck_assert(!is_open(second));
+	ck_assert(is_open(other));
+	uvd_replay_forget(&r, other_file.file);
+	ck_assert(!is_open(other));
+}
+END_TEST
+
+START_TEST(test_a_call_on_an_object_that_was_not_created_again_is_not_made)
+{
+	uint64_t now;
+
+	uvd_replay_learn_lost(&call, UVD_TRACE_HANDLE, 3);
+	ck_assert(!uvd_replay_number_known(&call, UVD_TRACE_HANDLE, 3, &now));
+	uvd_replay_number(&call, UVD_TRACE_HANDLE, 3);
+	ck_assert_ptr_nonnull(call.skip);
+	call.skip = NULL;
+	uvd_replay_learn(&call, UVD_TRACE_HANDLE, 3, 4);
+	ck_assert_uint_eq(uvd_replay_number(&call, UVD_TRACE_HANDLE, 3), 4);
+	ck_assert_ptr_null(call.skip);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("numbers");
@@ -86,5 +157,10 @@ int main(void)
 	tcase_add_test(tc, test_the_number_of_an_object_that_is_gone_is_free);
 	tcase_add_test(tc, test_a_number_is_the_one_that_stands_for_the_recorded_one);
 	tcase_add_test(tc, test_several_objects_can_have_the_number_0);
+	tcase_add_test(tc, test_a_number_that_the_recorded_device_uses_again_is_its_new_objects);
+	tcase_add_test(tc, test_a_number_that_two_objects_have_stands_for_both_recorded_ones);
+	tcase_add_test(tc, test_each_device_has_numbers_of_its_own);
+	tcase_add_test(tc, test_a_descriptor_is_closed_with_its_file_or_when_its_number_is_used_again);
+	tcase_add_test(tc, test_a_call_on_an_object_that_was_not_created_again_is_not_made);
 	return run_suite("trace numbers", tc);
 }
