@@ -303,11 +303,12 @@ static void invoke_replace(struct uvd_replay_call *c, const struct uverbsd_tree_
 		uvd_replay_request(c);
 }
 
-/* Has the driver something to return from this command or method? Queries of a device refuse room for it. */
+/* Has the driver something to return from this command or method? QUERY_DEVICE refuses room for it. */
 static bool call_has_driver_data(const struct uvd_replay_call *c)
 {
-	return c->row && !strstr(c->row->name, "QUERY") &&
-	       (c->row->kind == UVERBSD_TREE_METHOD || c->row->flags & UVERBSD_TREE_COMMAND_UDATA);
+	if (!c->row || c->row->kind == UVERBSD_TREE_METHOD)
+		return c->row;
+	return c->row->flags & UVERBSD_TREE_COMMAND_UDATA && c->row->id != IB_USER_VERBS_CMD_QUERY_DEVICE;
 }
 
 static bool attr_is_driver(const struct uvd_replay_call *c, const struct uverbsd_tree_row *method, uint16_t id)
@@ -386,7 +387,7 @@ static void method_finish(struct uvd_replay_call *c)
 
 	if (!method || c->skip || !c->num_attrs)
 		return;
-	if (!strcmp(method->name, "UVERBS_METHOD_INVOKE_WRITE"))
+	if (method->object == UVERBS_OBJECT_DEVICE && method->id == UVERBS_METHOD_INVOKE_WRITE)
 		invoke_replace(c, method);
 	if (c->f->other && !c->skip)
 		driver_replace(c, method);

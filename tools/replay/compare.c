@@ -27,6 +27,43 @@ void uvd_replay_differs(struct uvd_replay *r, const struct uvd_trace_decoded *wa
 						"item", item, "expected", expected, "result", result));
 }
 
+/* ---- which call it is -------------------------------------------------------------------------------------------- */
+
+bool uvd_replay_is_command(const struct uvd_replay_call *c, unsigned int number)
+{
+	return c->was->row && c->was->row->kind == UVERBSD_TREE_COMMAND && c->was->row->id == number;
+}
+
+static bool call_is_method(const struct uvd_replay_call *c, unsigned int object, unsigned int id)
+{
+	return c->was->row && c->was->row->kind == UVERBSD_TREE_METHOD && c->was->row->object == object &&
+	       c->was->row->id == id;
+}
+
+static bool call_is_post(const struct uvd_replay_call *c)
+{
+	return uvd_replay_is_command(c, IB_USER_VERBS_CMD_POST_SEND) ||
+	       uvd_replay_is_command(c, IB_USER_VERBS_CMD_POST_RECV) ||
+	       uvd_replay_is_command(c, IB_USER_VERBS_CMD_POST_SRQ_RECV);
+}
+
+static bool call_is_rereg(const struct uvd_replay_call *c)
+{
+	return uvd_replay_is_command(c, IB_USER_VERBS_CMD_REREG_MR);
+}
+
+/* Does it ask for properties of the device or of its ports? */
+static bool call_is_query_of_device(const struct uvd_replay_call *c)
+{
+	const struct uverbsd_tree_row *row = c->was->row;
+
+	if (row->kind == UVERBSD_TREE_METHOD)
+		return row->object == UVERBS_OBJECT_DEVICE && row->id != UVERBS_METHOD_INFO_HANDLES;
+	return uvd_replay_is_command(c, IB_USER_VERBS_CMD_QUERY_DEVICE) ||
+	       uvd_replay_is_command(c, IB_USER_VERBS_CMD_QUERY_PORT) ||
+	       uvd_replay_is_command(c, IB_USER_VERBS_CMD_GET_CONTEXT);
+}
+
 /* ---- the list of differences between the kernel and uverbsd ------------------------------------------------------ */
 
 /* The name of a call in the list: without what all names begin with. */
@@ -47,12 +84,6 @@ static const char *listed_name(const char *name)
 static bool call_has_mapped_queues(const struct uvd_replay_call *c)
 {
 	return c->was->script && c->was->script->view.driver_id == RDMA_DRIVER_RXE;
-}
-
-/* Is it this write() command, in whatever form? */
-static bool call_is_command(const struct uvd_replay_call *c, unsigned int number)
-{
-	return c->was->row && c->was->row->kind == UVERBSD_TREE_COMMAND && c->was->row->id == number;
 }
 
 static void value_add(struct uvd_prog_record *record, const char *name, uint64_t value)
@@ -263,7 +294,7 @@ static bool output_is_free(const struct uvd_replay_call *c, const char *name)
 					      "max_recv_wr", "max_send_sge",	"max_recv_sge", "max_sge" };
 	const char *word = output_word(name);
 
-	if (call_is_command(c, IB_USER_VERBS_CMD_QUERY_DEVICE) && uvd_prog_output_is_share(uvd_replay_last(name)))
+	if (uvd_replay_is_command(c, IB_USER_VERBS_CMD_QUERY_DEVICE) && uvd_prog_output_is_share(uvd_replay_last(name)))
 		return true;
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(word, names[i]))
@@ -277,13 +308,8 @@ static bool output_is_free(const struct uvd_replay_call *c, const char *name)
 /* Are the call's outputs about another device and its ports, a parse tree, or counts of events that were not read? */
 static bool call_is_free(const struct uvd_replay_call *c)
 {
-	const char *name = c->was->row->name;
-
-	if (strstr(name, "DESTROY") || strstr(name, "METHOD_TREE_QUERY"))
-		return true;
-	return c->f->other &&
-	       (call_is_command(c, IB_USER_VERBS_CMD_QUERY_DEVICE) || strstr(name, "QUERY_PORT") ||
-		strstr(name, "QUERY_GID") || strstr(name, "METHOD_QUERY_") || strstr(name, "GET_CONTEXT"));
+	return c->was->destroys || call_is_method(c, UVERBSD_OBJECT_TREE, UVERBSD_METHOD_TREE_QUERY) ||
+	       (c->f->other && call_is_query_of_device(c));
 }
 
 static void value_text(const json_t *value, char text[UVD_WORDS])
@@ -292,11 +318,6 @@ static void value_text(const json_t *value, char text[UVD_WORDS])
 
 	snprintf(text, UVD_WORDS, "%s", all ? all : "nothing");
 	free(all);
-}
-
-static bool call_is_rereg(const struct uvd_replay_call *c)
-{
-	return strstr(c->was->row->name, "REREG_MR");
 }
 
 /* Returns the recorded handle of the region that a call is about: of REREG_MR or QUERY_MR. */
@@ -389,7 +410,7 @@ static void number_learn(struct uvd_replay_call *c, const char *name, const char
 		uvd_replay_learn(c, kind, was, now);
 		return;
 	}
-	if (strstr(c->was->row->name, "OPEN_QP") && uvd_replay_number_known(c, kind, was, &known))
+	if (uvd_replay_is_command(c, IB_USER_VERBS_CMD_OPEN_QP) && uvd_replay_number_known(c, kind, was, &known))
 		return;
 	if (uvd_replay_number_bind(c, kind, was, now, handle))
 		return;
@@ -448,7 +469,7 @@ void uvd_replay_skip(struct uvd_replay_call *c)
 {
 	char target[2 * UVD_SHORT_NAME + 2];
 
-	if (c->was->row && strstr(c->was->row->name, "CMD_POST_"))
+	if (call_is_post(c))
 		post_lose(c);
 
 	snprintf(target, sizeof(target), "%s.%s", c->was->object, c->was->verb);
@@ -529,21 +550,17 @@ static const char *result_text(long result)
 /* Does the call post or poll by a queue that one of the two devices shares with its clients? */
 static bool call_uses_queue(const struct uvd_replay_call *c)
 {
-	const char *name = c->was->row ? c->was->row->name : "";
-
-	return c->f->other &&
-	       (strstr(name, "CMD_POST_") || strstr(name, "CMD_POLL_CQ") || strstr(name, "CMD_REQ_NOTIFY"));
+	return c->f->other && (call_is_post(c) || uvd_replay_is_command(c, IB_USER_VERBS_CMD_POLL_CQ) ||
+			       uvd_replay_is_command(c, IB_USER_VERBS_CMD_REQ_NOTIFY_CQ));
 }
 
 /* Does the result depend on what the machine's table of GIDs holds, or on completions that are not there again? */
 static bool result_is_free(const struct uvd_replay_call *c, long was, long result)
 {
-	const char *name = c->was->row ? c->was->row->name : "";
-
-	if (strstr(name, "QUERY_GID_ENTRY"))
+	if (call_is_method(c, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY))
 		return (was == -ENODATA || was >= 0) && (result == -ENODATA || result >= 0);
 	/* A CQ cannot become smaller than the number of completions in it. */
-	return strstr(name, "RESIZE_CQ") && was == -EINVAL && result >= 0 &&
+	return uvd_replay_is_command(c, IB_USER_VERBS_CMD_RESIZE_CQ) && was == -EINVAL && result >= 0 &&
 	       (c->f->other || c->r->driver_id == RDMA_DRIVER_RXE);
 }
 

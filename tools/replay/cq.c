@@ -129,7 +129,7 @@ static long poll_until(struct uvd_replay_cq *cq, struct uvd_replay_call *c, unsi
 
 bool uvd_replay_is_poll(const struct uvd_replay_call *c)
 {
-	return c->row && !strcmp(c->row->name, "IB_USER_VERBS_CMD_POLL_CQ") && c->was->call->result >= 0 &&
+	return c->row && uvd_replay_is_command(c, IB_USER_VERBS_CMD_POLL_CQ) && c->was->call->result >= 0 &&
 	       c->response && c->response != c->r->none && c->response_len >= sizeof(struct ib_uverbs_poll_cq_resp) &&
 	       c->request && c->request != c->r->none &&
 	       uvd_replay_field(uvd_command_fields(c->row->name)->request, "ne", c->request_len);

@@ -163,6 +163,8 @@ void uvd_replay_qp_values(const struct uvd_replay_call *c, struct uvd_prog_recor
 
 /* ---- compare.c, cq.c --------------------------------------------------------------------------------------------- */
 
+/* Is it this write() command, in whatever form? */
+bool uvd_replay_is_command(const struct uvd_replay_call *c, unsigned int number);
 /* Notes a difference of the current call. */
 void uvd_replay_differs(struct uvd_replay *r, const struct uvd_trace_decoded *was, const char *item,
 			const char *expected, const char *result);

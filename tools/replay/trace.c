@@ -194,7 +194,7 @@ static void replay_call_run(struct uvd_replay_call *c)
 	const struct uvd_trace_decoded *was = c->was;
 	long result;
 
-	if (was->row && was->destroys && strstr(was->row->name, "CQ"))
+	if (was->destroys && was->destroyed_object == UVERBS_OBJECT_CQ)
 		uvd_replay_cq_end(c->r, c->f, &was->destroyed, was);
 	result = uvd_replay_make(c);
 	if (c->r->show)

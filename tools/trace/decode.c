@@ -137,6 +137,7 @@ static void trace_attr_object(struct trace_attr *a)
 	uvd_trace_handle(a->d, a->name, a->row->target, a->ua.data);
 	if (a->row->access == UVERBSD_TREE_DESTROY) {
 		a->d->destroyed = a->ua.data;
+		a->d->destroyed_object = a->row->target;
 		a->d->destroys = true;
 	}
 }

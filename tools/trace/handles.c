@@ -149,6 +149,7 @@ static void field_handle(struct uvd_trace_decoded *d, const char *name, const st
 	}
 	if (f->ends) {
 		d->destroyed = handle;
+		d->destroyed_object = f->object;
 		d->destroys = true;
 	}
 	uvd_trace_handle(d, name, handle_known(d, handle) && uvd_field_is_of(f, is) ? is : f->object, handle);

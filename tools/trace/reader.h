@@ -127,7 +127,8 @@ struct uvd_trace_decoded {
 	uint16_t created_object; /* its type, UVERBS_OBJECT_... */
 	char created_name[UVD_SHORT_NAME]; /* of the value that is that handle */
 	bool creates, destroys;
-	uint32_t destroyed;
+	uint32_t destroyed; /* the handle of the object that the call destroys */
+	uint16_t destroyed_object;
 };
 
 /* Decodes a call. Returns false if its record is malformed. Pair it with uvd_trace_decoded_free(). */
