@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <fnmatch.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -7,6 +9,7 @@
 #include <sys/wait.h>
 #include "compare.h"
 #include "numbers.h"
+#include "object.h"
 
 struct state {
 	struct uvd_prog_list *list;
@@ -35,16 +38,6 @@ const char *uvd_prog_result(const struct uvd_prog_record *r)
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-static bool record_value(const struct uvd_prog_record *r, const char *name, uint64_t *value)
-{
-	for (unsigned int i = 0; i < r->num_values; i++)
-		if (!strcmp(r->values[i].name, name)) {
-			*value = r->values[i].value;
-			return true;
-		}
-	return false;
-}
-
 /* Does an item of the call (!ATTR) corrupt this attribute of an INVOKE_WRITE? */
 static bool call_modded(const struct uvd_prog_call *call, const char *text)
 {
@@ -54,18 +47,9 @@ static bool call_modded(const struct uvd_prog_call *call, const char *text)
 	return false;
 }
 
-/* Finds the method in the sent header: !object and !method can make it another one than the program names. */
 static bool asked_method(const struct state *s, struct uvd_shape_method *ref)
 {
-	const struct uvd_prog_call *call = &s->p->calls[s->call];
-	uint64_t object, method;
-
-	if (call->front == UVD_PROG_METHOD && record_value(&s->kernel->records[s->call], "object", &object) &&
-	    record_value(&s->kernel->records[s->call], "method", &method))
-		for (unsigned int i = 0; uvd_shape_method_at(i, ref); i++)
-			if (ref->object == object && ref->method == method)
-				return true;
-	return uvd_shape_method(call->front == UVD_PROG_INVOKE ? "INVOKE_WRITE" : call->target, ref) && ref->row;
+	return uvd_prog_method_of(s->p, s->kernel, s->call, ref);
 }
 
 static const char *asked_name(const struct state *s)
@@ -115,14 +99,16 @@ static bool call_has_attr(const struct state *s, const char *pattern)
 	return false;
 }
 
+/* ---- conditions of rows ------------------------------------------------------------------------------------------ */
+
 /* Did call `i` make the QP with this handle? */
 static bool call_makes_qp(const struct state *s, unsigned int i, uint64_t qp)
 {
-	const struct uvd_prog_record *r = &s->kernel->records[i];
+	const char *makes = s->kernel->records[i].ret >= 0 ? uvd_prog_makes(s->p, s->kernel, i) : NULL;
 	uint64_t value;
 
-	return r->ret >= 0 && uvd_prog_list_match("CREATE_QP EX_CREATE_QP QP_CREATE", s->p->calls[i].target) &&
-	       (uvd_prog_output(r, "handle", &value) || record_value(r, "handle", &value)) && value == qp;
+	return makes && !strcmp(makes, uvd_shape_object_name(UVERBS_OBJECT_QP)) &&
+	       uvd_prog_made(&s->kernel->records[i], &value) && value == qp;
 }
 
 /*
@@ -133,16 +119,16 @@ static uint64_t qp_now(const struct state *s)
 {
 	uint64_t qp, value, mask;
 
-	if (record_value(&s->kernel->records[s->call], UVD_PROG_QP_NOW, &value))
+	if (uvd_prog_input(&s->kernel->records[s->call], UVD_PROG_QP_NOW, &value))
 		return value;
-	if (!record_value(&s->kernel->records[s->call], "qp_handle", &qp))
+	if (!uvd_prog_handle(s->p, s->kernel, s->call, UVERBS_OBJECT_QP, &qp))
 		return UINT64_MAX;
 	for (unsigned int i = s->call; i-- && !call_makes_qp(s, i, qp);) {
 		const struct uvd_prog_record *r = &s->kernel->records[i];
 
 		if (r->ret >= 0 && uvd_prog_list_match("MODIFY_QP EX_MODIFY_QP", s->p->calls[i].target) &&
-		    record_value(r, "qp_handle", &value) && value == qp && record_value(r, "attr_mask", &mask) &&
-		    mask & 1 && record_value(r, "qp_state", &value))
+		    uvd_prog_handle(s->p, s->kernel, i, UVERBS_OBJECT_QP, &value) && value == qp &&
+		    uvd_prog_input(r, "attr_mask", &mask) && mask & 1 && uvd_prog_input(r, "qp_state", &value))
 			return value;
 	}
 	return 0;
@@ -155,12 +141,12 @@ static bool qp_after(const struct state *s, const char *target)
 	char name[sizeof(UVD_PROG_QP_AFTER) + UVD_PROG_MAX_TARGET];
 
 	snprintf(name, sizeof(name), "%s%s", UVD_PROG_QP_AFTER, target);
-	if (record_value(&s->kernel->records[s->call], name, &value))
+	if (uvd_prog_input(&s->kernel->records[s->call], name, &value))
 		return true;
-	if (record_value(&s->kernel->records[s->call], "qp_handle", &qp))
+	if (uvd_prog_handle(s->p, s->kernel, s->call, UVERBS_OBJECT_QP, &qp))
 		for (unsigned int i = s->call; i-- && !call_makes_qp(s, i, qp);)
 			if (s->kernel->records[i].ret >= 0 && !strcmp(s->p->calls[i].target, target) &&
-			    record_value(&s->kernel->records[i], "qp_handle", &value) && value == qp)
+			    uvd_prog_handle(s->p, s->kernel, i, UVERBS_OBJECT_QP, &value) && value == qp)
 				return true;
 	return false;
 }
@@ -189,7 +175,7 @@ static bool when_one(const struct state *s, const char *text)
 		return r->ret < 0;
 	if (!strcmp(name, "front"))
 		return !strcmp(uvd_prog_front_names[call->front], text + len + 1);
-	if (!text[len] || (!record_value(r, name, &value) && !uvd_prog_output(r, name, &value)))
+	if (!text[len] || (!uvd_prog_input(r, name, &value) && !uvd_prog_output(r, name, &value)))
 		return false;
 	limit = strtoull(text + len + 1 + (text[len] == '!'), NULL, 0);
 	switch (text[len]) {
@@ -264,15 +250,17 @@ static uint64_t bytes_number(const uint8_t *bytes, size_t size)
 	return value;
 }
 
-/* Do the drivers choose the number with this name, other than those of descriptors, which no output repeats? */
-static bool number_is_kept(const struct state *s, const char *item)
+/* Is it a number of an object, which the drivers choose and which later calls repeat? field: NULL if it has no name. */
+static bool number_is_kept(const struct state *s, const struct uvd_shape_field *field)
 {
-	for (unsigned int i = 0; i < s->list->num; i++) {
-		const struct uvd_prog_listed *row = &s->list->rows[i];
+	const enum uvd_role role = field ? uvd_shape_field_role(field) : UVD_ROLE_UNKNOWN;
 
-		if (row->chosen && uvd_prog_list_match(row->item, item) && !strchr(item, '.') && strcmp(item, "fd"))
+	if (role != UVD_ROLE_LKEY && role != UVD_ROLE_RKEY && role != UVD_ROLE_QPN && role != UVD_ROLE_SRQN &&
+	    role != UVD_ROLE_WQN)
+		return false;
+	for (unsigned int i = 0; i < s->list->num; i++)
+		if (s->list->rows[i].chosen && uvd_prog_list_match(s->list->rows[i].item, field->name))
 			return true;
-	}
 	return false;
 }
 
@@ -294,27 +282,30 @@ static void number_note(struct state *s, const char *kind, uint64_t k, uint64_t 
 }
 
 /* A number that the drivers choose passes here: numbers_compare() compares it. */
-static bool bytes_differ(struct state *s, const char *item, const uint8_t *kernel, const uint8_t *ours, size_t size)
+static bool bytes_differ(struct state *s, const char *item, const struct uvd_shape_field *field, const uint8_t *kernel,
+			 const uint8_t *ours, size_t size)
 {
 	uint64_t k = bytes_number(kernel, size), o = bytes_number(ours, size);
 	char ktext[40] = "bytes", otext[40] = "bytes";
 	struct uvd_prog_listed *row;
 
 	if (size <= 8) {
-		if (!number_is_kept(s, item) && uvd_prog_numbers_has(&s->numbers, k, o))
+		if (!number_is_kept(s, field) && uvd_prog_numbers_has(&s->numbers, k, o))
 			return true;
 		snprintf(ktext, sizeof(ktext), "%#llx", (unsigned long long)k);
 		snprintf(otext, sizeof(otext), "%#llx", (unsigned long long)o);
 	}
 	row = item_differs(s, item, ktext, otext);
-	if (row && row->chosen && size <= 8 && !number_is_kept(s, item))
+	if (row && row->chosen && size <= 8 && !number_is_kept(s, field))
 		number_note(s, item, k, o);
 	return row;
 }
 
-/* Finds the piece of output at offset `at`: its beginning and name. Returns its length. */
-static size_t piece_at(const struct uvd_prog_record *r, size_t at, size_t *begin, char *name, size_t name_size)
+/* Finds the piece of output at offset `at`: its beginning and name, and its field, or NULL. Returns its length. */
+static size_t piece_at(const struct uvd_prog_record *r, size_t at, size_t *begin, char *name, size_t name_size,
+		       const struct uvd_shape_field **found)
 {
+	*found = NULL;
 	for (unsigned int i = 0; i < r->num_regions; i++) {
 		const struct uvd_prog_region *region = &r->regions[i];
 
@@ -328,6 +319,7 @@ static size_t piece_at(const struct uvd_prog_record *r, size_t at, size_t *begin
 			if (at < from || at >= from + field->size)
 				continue;
 			*begin = from;
+			*found = field;
 			snprintf(name, name_size, "%s", field->name);
 			left = region->at + region->len - from;
 			return field->size < left ? field->size : left;
@@ -343,6 +335,7 @@ static size_t piece_at(const struct uvd_prog_record *r, size_t at, size_t *begin
 
 static bool out_compare(struct state *s, const struct uvd_prog_record *k, const struct uvd_prog_record *o)
 {
+	const struct uvd_shape_field *field;
 	char name[80];
 	size_t begin;
 
@@ -351,8 +344,8 @@ static bool out_compare(struct state *s, const struct uvd_prog_record *k, const 
 
 		if (k->out[at] == o->out[at])
 			continue;
-		size = piece_at(k, at, &begin, name, sizeof(name));
-		if (!bytes_differ(s, name, k->out + begin, o->out + begin, size))
+		size = piece_at(k, at, &begin, name, sizeof(name), &field);
+		if (!bytes_differ(s, name, field, k->out + begin, o->out + begin, size))
 			return false;
 		at = begin + size - 1;
 	}
@@ -380,7 +373,7 @@ static bool msg_compare(struct state *s, const struct uvd_prog_record *k, const 
 				continue;
 			snprintf(name, sizeof(name), "%s.%s", asked_attr_name(s, bytes_number(k->msg + at, 2)),
 				 parts[i].name);
-			if (!bytes_differ(s, name, kp, op, parts[i].size))
+			if (!bytes_differ(s, name, NULL, kp, op, parts[i].size))
 				return false;
 		}
 	return true;
@@ -388,21 +381,20 @@ static bool msg_compare(struct state *s, const struct uvd_prog_record *k, const 
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-/* Returns the handle that identifies the call's object: the new one, or that of a call on one. */
-static uint64_t numbers_owner(const struct uvd_prog_record *r)
+/* Returns the handle that identifies the call's object. */
+static uint64_t numbers_owner(const struct state *s)
 {
-	static const char end[] = "_handle";
-	uint64_t value;
+	uint64_t handle;
 
-	if (uvd_prog_output(r, "handle", &value) || record_value(r, "handle", &value))
-		return value;
-	for (unsigned int i = 0; i < r->num_values; i++) {
-		const size_t len = strlen(r->values[i].name), n = sizeof(end) - 1;
+	return uvd_prog_object_of(s->p, s->kernel, s->call, &handle) ? handle : UVD_PROG_ALL_OBJECTS;
+}
 
-		if (len > n && !strcmp(r->values[i].name + len - n, end))
-			return r->values[i].value;
-	}
-	return UVD_PROG_ALL_OBJECTS;
+/* Does the call give its object numbers? Others answer those that the object has. */
+static bool numbers_are_new(const struct state *s)
+{
+	const struct uvd_shape_command *command = uvd_prog_command_of(s->p, s->call);
+
+	return uvd_prog_makes(s->p, s->kernel, s->call) || (command && command->renews);
 }
 
 /* Objects of calls that are made at the same time can have a number one after the other, in whichever order. */
@@ -410,17 +402,16 @@ static bool numbers_bind(struct state *s, const char *kind, uint64_t k, uint64_t
 {
 	struct uvd_prog_number pair = number_pair(kind, k, o);
 
-	pair.of.handle = numbers_owner(&s->kernel->records[s->call]);
+	pair.of.handle = numbers_owner(s);
 	return uvd_prog_numbers_bind(&s->numbers, &pair) || uvd_prog_races(s->p);
 }
 
-/* Returns false after a difference. A query answers a number that an earlier call has bound. */
+/* Returns false after a difference. */
 static bool number_compare(struct state *s, const char *item, uint64_t k, uint64_t o)
 {
-	const bool query = !strncmp(asked_name(s), "QUERY", 5);
 	char ktext[40], otext[40];
 
-	if (query ? uvd_prog_numbers_check(&s->numbers, item, 0, k, o) : numbers_bind(s, item, k, o))
+	if (numbers_are_new(s) ? numbers_bind(s, item, k, o) : uvd_prog_numbers_check(&s->numbers, item, 0, k, o))
 		return true;
 	snprintf(ktext, sizeof(ktext), "%#llx", (unsigned long long)k);
 	snprintf(otext, sizeof(otext), "%#llx", (unsigned long long)o);
@@ -454,7 +445,7 @@ static bool region_numbers_compare(struct state *s, const struct uvd_prog_record
 		const uint8_t *k = kernel + field->at, *o = ours + field->at;
 
 		if (!field_is_named(region, f) || !field_is_named(other, f) || field->size > 8 ||
-		    field->at + field->size > region->len || !number_is_kept(s, field->name) ||
+		    field->at + field->size > region->len || !number_is_kept(s, field) ||
 		    !number_is_written(k, field->size) || !number_is_written(o, field->size))
 			continue;
 		if (!number_compare(s, field->name, bytes_number(k, field->size), bytes_number(o, field->size)))
@@ -464,26 +455,35 @@ static bool region_numbers_compare(struct state *s, const struct uvd_prog_record
 }
 
 /* Is the sent command another one than the program names, or one without a name? Nobody knows then what it has destroyed. */
-static bool command_is_other(const struct state *s, const struct uvd_prog_record *r)
+static bool command_is_other(const struct state *s)
 {
-	const struct uvd_prog_call *call = &s->p->calls[s->call];
-	const struct uvd_shape_command *shape = uvd_shape_command(call->target);
-	uint64_t command;
+	const struct uvd_shape_command *command = uvd_prog_command_of(s->p, s->call);
+	uint64_t sent;
 
-	if (call->front != UVD_PROG_WRITE && call->front != UVD_PROG_INVOKE)
+	if (s->p->calls[s->call].front > UVD_PROG_INVOKE)
 		return false;
-	return !shape || (record_value(r, "command", &command) && (command & 0xff) != shape->number);
+	return !command || (uvd_prog_input(&s->kernel->records[s->call], "command", &sent) &&
+			    (sent & IB_USER_VERBS_CMD_COMMAND_MASK) != command->number);
+}
+
+/* Does the call destroy its object, or give it other numbers? */
+static bool call_ends_numbers(const struct state *s)
+{
+	const struct uvd_shape_command *command = uvd_prog_command_of(s->p, s->call);
+	struct uvd_shape_method ref;
+
+	if (command)
+		return command->ends || command->renews;
+	return s->p->calls[s->call].front == UVD_PROG_METHOD && asked_method(s, &ref) && uvd_shape_method_end(ref.row);
 }
 
 /* The object of a call that destroys, or that gives it new numbers, has its numbers no longer. */
-static void numbers_end(struct state *s, const struct uvd_prog_record *r)
+static void numbers_end(struct state *s)
 {
-	const char *name = asked_name(s);
-
-	if (command_is_other(s, r))
+	if (command_is_other(s))
 		uvd_prog_numbers_end(&s->numbers, (struct uvd_prog_object){ .handle = UVD_PROG_ALL_OBJECTS });
-	else if (strstr(name, "DESTROY") || uvd_prog_list_match("DEREG_MR REREG_MR DEALLOC_MW", name))
-		uvd_prog_numbers_end(&s->numbers, (struct uvd_prog_object){ .handle = numbers_owner(r) });
+	else if (call_ends_numbers(s))
+		uvd_prog_numbers_end(&s->numbers, (struct uvd_prog_object){ .handle = numbers_owner(s) });
 }
 
 /* Compares the numbers that the drivers choose, in the outputs of a call that both sides have answered. */
@@ -491,7 +491,7 @@ static bool numbers_compare(struct state *s, const struct uvd_prog_record *k, co
 {
 	if (k->ret < 0)
 		return true;
-	numbers_end(s, k);
+	numbers_end(s);
 	for (unsigned int i = 0; i < k->num_regions; i++)
 		if (!region_numbers_compare(s, k, o, i))
 			return false;

@@ -208,6 +208,20 @@ static void gen_missing(struct uvd_gen *g, const struct uvd_shape_command *shape
 			gen_object(g, type);
 }
 
+/* A handle that any value of a flag selects goes together with the flag. */
+static void gen_selected(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_shape_command *shape,
+			 const struct uvd_shape_field *f)
+{
+	const struct uvd_field *handle = f->field;
+	const char *type = uvd_shape_object_name(handle->object);
+
+	if (handle->role != UVD_ROLE_HANDLE || !handle->selector || handle->select_flags != UINT64_MAX ||
+	    !uvd_prog_item(call, shape->request->fields[handle->selector - 1].name) || uvd_prog_item(call, f->name))
+		return;
+	if (uvd_gen_live_find(g, type))
+		uvd_prog_add_item(call, "%s=%s", f->name, uvd_gen_live_find(g, type)->label);
+}
+
 struct uvd_prog_call *uvd_gen_command(struct uvd_gen *g, const struct uvd_shape_command *shape,
 				      enum uvd_prog_front front)
 {
@@ -228,12 +242,11 @@ struct uvd_prog_call *uvd_gen_command(struct uvd_gen *g, const struct uvd_shape_
 		word_pick(g, field->good, word);
 		if (!word_is_preset(field->good, word))
 			uvd_prog_add_item(call, "%s=%s", field->name, word);
-		if (shape->ends && field->good && *field->good == '<')
+		if (field->field->ends)
 			uvd_gen_live_end(g, word);
 	}
-	/* The flag and the handle go together. */
-	if (uvd_prog_item(call, "is_srq") && !uvd_prog_item(call, "srq_handle") && uvd_gen_live_find(g, "srq"))
-		uvd_prog_add_item(call, "srq_handle=%s", uvd_gen_live_find(g, "srq")->label);
+	for (unsigned int f = 0; f < shape->in.n; f++)
+		gen_selected(g, call, shape, &shape->in.f[f]);
 	if (shape->makes) {
 		live = uvd_gen_live_add(g, call, shape->makes);
 		if (live)
@@ -272,20 +285,23 @@ static void gen_attr_value(struct uvd_gen *g, const struct uvd_attr_row *row, ch
 		snprintf(item + len, UVD_PROG_MAX_ITEM - len, "=%.60s", word);
 }
 
-/* Bytes of driver data in rxe's response: without room for them the method fails there. */
-static unsigned int gen_driver_room(const char *name)
+/* Bytes of driver data in rxe's response, as the command that makes the same object has them: without room for them the method fails. */
+static unsigned int gen_driver_room(const struct uvd_method_row *method)
 {
-	if (strstr(name, "CQ_CREATE"))
-		return 16;
-	if (strstr(name, "SRQ_CREATE"))
-		return 24;
-	return strstr(name, "QP_CREATE") ? 32 : 0;
+	const char *makes = uvd_shape_method_makes(method);
+	const struct uvd_shape_command *shape;
+
+	for (unsigned int n = 0; makes && (shape = uvd_shape_command_at(n)); n++)
+		if (shape->makes && !strcmp(shape->makes, makes))
+			return shape->uhw_out;
+	return 0;
 }
 
-static void gen_attr(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_attr_row *row)
+static void gen_attr(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_method_row *method,
+		     const struct uvd_attr_row *row)
 {
 	char item[UVD_PROG_MAX_ITEM];
-	unsigned int room = gen_driver_room(call->target);
+	unsigned int room = gen_driver_room(method);
 
 	if (row->flags & UVD_UDATA) {
 		if (row->type == UVD_ATTR_PTR_OUT && room && !uvd_gen_chance(g, 3))
@@ -335,7 +351,7 @@ struct uvd_prog_call *uvd_gen_method(struct uvd_gen *g, const struct uvd_shape_m
 	gen_set_vary(g);
 	call = uvd_gen_new_call(g, UVD_PROG_METHOD, uvd_shape_method_name(ref->row));
 	for (unsigned int a = 0; call && a < ref->row->num_attrs; a++)
-		gen_attr(g, call, &ref->row->attrs[a]);
+		gen_attr(g, call, ref->row, &ref->row->attrs[a]);
 	return call;
 }
 

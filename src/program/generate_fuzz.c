@@ -58,7 +58,7 @@ static struct uvd_prog_call *gen_destroy(struct uvd_gen *g, const struct uvd_gen
 		return gen_destroy_by_method(g, live);
 	call = uvd_gen_new_call(g, uvd_gen_front(g), shape->name);
 	for (unsigned int f = 0; call && f < shape->in.n; f++)
-		if (shape->in.f[f].good && *shape->in.f[f].good == '<')
+		if (shape->in.f[f].field->ends)
 			uvd_prog_add_item(call, "%s=%s", shape->in.f[f].name, live->label);
 	return call;
 }

@@ -6,6 +6,7 @@
 #include "list.h"
 #include "model.h"
 #include "model_call.h"
+#include "object.h"
 
 enum { MAX_OBJECTS = UVD_PROG_MAX_CALLS, MAX_REFS = 8 };
 
@@ -106,21 +107,11 @@ struct named {
 	bool sure; /* the call needs it whatever its other fields are */
 };
 
-static bool record_has(const struct uvd_prog_record *r, const char *name, uint64_t *value)
-{
-	for (unsigned int i = 0; i < r->num_values; i++)
-		if (!strcmp(r->values[i].name, name)) {
-			*value = r->values[i].value;
-			return true;
-		}
-	return false;
-}
-
 static uint64_t record_field(const struct uvd_prog_record *r, const char *name)
 {
 	uint64_t value = 0;
 
-	record_has(r, name, &value);
+	uvd_prog_input(r, name, &value);
 	return value;
 }
 
@@ -132,29 +123,48 @@ static bool qp_is_plain(const struct uvd_prog_record *r, const char *type_field)
 	return type >= 2 && type <= 4;
 }
 
+/*
+ * Does the call read the field, as far as its values say? Those of a flexible array's elements are not of this struct: they may
+ * be read.
+ */
+static bool field_is_read(const struct uvd_prog_record *r, const struct uvd_shape_command *shape,
+			  const struct uvd_shape_field *f)
+{
+	const struct uvd_struct *of = shape->request;
+	uint8_t data[512] = {};
+	uint64_t value;
+
+	if (f->at >= of->size)
+		return true;
+	for (unsigned int n = 0; n < shape->in.n; n++) {
+		const struct uvd_shape_field *other = &shape->in.f[n];
+
+		if (other->size <= sizeof(value) && other->at + other->size <= of->size && of->size <= sizeof(data) &&
+		    uvd_prog_input(r, other->name, &value))
+			memcpy(data + other->at, &value, other->size);
+	}
+	return uvd_field_is_read(of, f->field, data, sizeof(data));
+}
+
 /* Reads the objects of a command's fields. Returns their number. */
 static unsigned int command_objects(const struct model *m, const struct uvd_shape_command *shape, struct named *named)
 {
 	const struct uvd_prog_record *r = model_record(m);
-	bool qp = strstr(shape->name, "CREATE_QP");
-	bool plain = qp ? qp_is_plain(r, "qp_type") : strcmp(shape->name, "CREATE_XSRQ");
+	const bool qp = shape->makes && !strcmp(shape->makes, "qp");
+	const bool plain = !qp || qp_is_plain(r, "qp_type");
 	unsigned int n = 0;
 
 	for (unsigned int f = 0; f < shape->in.n && n < MAX_REFS; f++) {
 		const struct uvd_shape_field *field = &shape->in.f[f];
-		const char *object = field->good ? strchr(field->good, '<') : NULL; /* "<pd>", or "0 <srq>" */
 		uint64_t value;
 
-		if (!object || sscanf(object, "<%15[^>]", named[n].type) != 1 ||
-		    uvd_prog_list_match("lkey channel", named[n].type) || !record_has(r, field->name, &value))
+		if (uvd_shape_field_role(field) != UVD_ROLE_HANDLE || !field_is_read(r, shape, field) ||
+		    !uvd_prog_input(r, field->name, &value))
 			continue;
-		if (!strcmp(field->name, "srq_handle") && strstr(shape->name, "CREATE_QP")) {
-			if (!record_field(r, "is_srq"))
-				continue;
-		}
+		snprintf(named[n].type, sizeof(named[n].type), "%.15s", uvd_shape_object_name(field->field->object));
 		named[n].handle = value;
 		/* Which further objects a call needs depends on its other fields. */
-		named[n].sure = plain && (!n || qp) && field->size == 4 && type_is_certain(named[n].type);
+		named[n].sure = plain && (!n || qp) && type_is_certain(named[n].type);
 		n++;
 	}
 	return n;
@@ -162,8 +172,8 @@ static unsigned int command_objects(const struct model *m, const struct uvd_shap
 
 static unsigned int method_objects(const struct model *m, const struct uvd_method_row *row, struct named *named)
 {
-	const bool plain_qp =
-		!strcmp(uvd_shape_method_name(row), "QP_CREATE") && qp_is_plain(model_record(m), "create_qp_type");
+	const char *makes = uvd_shape_method_makes(row);
+	const bool plain_qp = makes && !strcmp(makes, "qp") && qp_is_plain(model_record(m), "create_qp_type");
 	unsigned int n = 0;
 
 	for (unsigned int a = 0; a < row->num_attrs && n < MAX_REFS; a++) {
@@ -172,7 +182,7 @@ static unsigned int method_objects(const struct model *m, const struct uvd_metho
 		uint64_t value;
 
 		if (attr->type != UVD_ATTR_IDR || attr->access == UVD_UOBJ_NEW ||
-		    !record_has(model_record(m), name, &value))
+		    !uvd_prog_input(model_record(m), name, &value))
 			continue;
 		snprintf(named[n].type, sizeof(named[n].type), "%.15s", uvd_shape_object_name(attr->object));
 		named[n].handle = value;
@@ -236,7 +246,7 @@ static void model_made_fd(struct model *m, const char *type)
 	const struct uvd_prog_record *r = model_record(m);
 	uint64_t fd;
 
-	if (!uvd_prog_output(r, "fd", &fd) && !record_has(r, "handle", &fd)) {
+	if (!uvd_prog_made(r, &fd)) {
 		m->lost = true;
 		return;
 	}
@@ -263,7 +273,7 @@ static void model_made(struct model *m, const char *type, const struct named *na
 		model_made_fd(m, type);
 		return;
 	}
-	if (!uvd_prog_output(r, "handle", &handle) && !record_has(r, "handle", &handle)) {
+	if (!uvd_prog_made(r, &handle)) {
 		m->lost = true;
 		return;
 	}
@@ -297,7 +307,7 @@ static void model_check_fd(struct model *m, const char *name)
 	char item[80];
 	uint64_t fd;
 
-	if (!record_has(model_record(m), name, &fd) || (int)fd < 0 || fd_find(m, fd))
+	if (!uvd_prog_input(model_record(m), name, &fd) || (int)fd < 0 || fd_find(m, fd))
 		return;
 	snprintf(item, sizeof(item), "result with descriptor %d, which is not open", (int)fd);
 	model_wrong(m, item, "an error");
@@ -408,7 +418,7 @@ static void model_check_bytes(struct model *m)
 			for (uint32_t at = 0; at < region->fields.f[f].size; at++)
 				if (region->fields.f[f].at + at < region->len)
 					known[region->at + region->fields.f[f].at + at] =
-						strncmp(region->fields.f[f].name, "reserved", 8);
+						uvd_shape_field_role(&region->fields.f[f]) != UVD_ROLE_RESERVED;
 	}
 	for (uint32_t at = 0; at < r->out_len; at++)
 		if (!known[at] && r->out[at] != UVD_PROG_UNTOUCHED && r->out[at])
@@ -436,8 +446,10 @@ static void model_command(struct model *m, const struct uvd_prog_call *call)
 		return;
 	if (m->alone && !shape->ends)
 		model_check_named(m, named, n);
-	if (m->alone && strstr(shape->name, "CREATE_CQ"))
-		model_check_fd(m, "comp_channel");
+	for (unsigned int f = 0; m->alone && f < shape->in.n; f++)
+		if (uvd_shape_field_role(&shape->in.f[f]) == UVD_ROLE_FD &&
+		    shape->in.f[f].field->object != UVD_NO_OBJECT)
+			model_check_fd(m, shape->in.f[f].name);
 	if (m->alone)
 		model_check_bytes(m);
 	if (!strcmp(shape->name, "GET_CONTEXT")) {
@@ -457,7 +469,7 @@ static bool method_end_object(const struct model *m, const struct uvd_method_row
 	const struct uvd_attr_row *attr = uvd_shape_method_end(row);
 	uint64_t value;
 
-	if (!attr || !record_has(model_record(m), uvd_shape_attr_name(attr), &value) || value > INT32_MAX)
+	if (!attr || !uvd_prog_input(model_record(m), uvd_shape_attr_name(attr), &value) || value > INT32_MAX)
 		return false;
 	snprintf(named->type, sizeof(named->type), "%.15s", uvd_shape_object_name(attr->object));
 	named->handle = value;
@@ -512,7 +524,7 @@ static void model_method(struct model *m, const struct uvd_prog_call *call)
 	n = method_objects(m, ref.row, named);
 	if (m->alone && !ends)
 		model_check_method(m, ref.row, named, n);
-	makes = uvd_model_method_makes(ref.row);
+	makes = uvd_shape_method_makes(ref.row);
 	if (!strcmp(uvd_shape_method_name(ref.row), "GET_CONTEXT"))
 		m->context = true;
 	else if (makes)

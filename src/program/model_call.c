@@ -64,15 +64,6 @@ bool uvd_model_method_is_short(const struct uvd_prog_call *call, const struct uv
 	return false;
 }
 
-const char *uvd_model_method_makes(const struct uvd_method_row *row)
-{
-	for (unsigned int a = 0; a < row->num_attrs; a++)
-		if ((row->attrs[a].type == UVD_ATTR_IDR || row->attrs[a].type == UVD_ATTR_FD) &&
-		    row->attrs[a].access == UVD_UOBJ_NEW)
-			return uvd_shape_object_name(row->attrs[a].object);
-	return NULL;
-}
-
 bool uvd_model_method_is_complete(const struct uvd_prog_call *call, const struct uvd_method_row *row)
 {
 	if (!uvd_model_call_is_whole(call))
@@ -113,7 +104,7 @@ bool uvd_model_call_may_make(const struct uvd_prog_call *call)
 	if (!uvd_model_call_is_whole(call))
 		return true;
 	if (call->front == UVD_PROG_METHOD)
-		return !uvd_shape_method(call->target, &ref) || !ref.row || uvd_model_method_makes(ref.row);
+		return !uvd_shape_method(call->target, &ref) || !ref.row || uvd_shape_method_makes(ref.row);
 	shape = uvd_shape_command(call->target);
 	return !shape || shape->makes;
 }

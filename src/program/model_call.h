@@ -14,8 +14,6 @@ bool uvd_model_call_is_short(const struct uvd_prog_call *call, const struct uvd_
 bool uvd_model_method_is_short(const struct uvd_prog_call *call, const struct uvd_method_row *row);
 /* Does the call have each attribute at most once, and all that the method needs, uncorrupted? */
 bool uvd_model_method_is_complete(const struct uvd_prog_call *call, const struct uvd_method_row *row);
-/* Returns the type of the object that the method makes, or NULL. */
-const char *uvd_model_method_makes(const struct uvd_method_row *row);
 /* Does the call destroy an object or close a descriptor, if it succeeds? */
 bool uvd_model_call_ends(const struct uvd_prog_call *call);
 /* May the call make an object? */

@@ -47,11 +47,6 @@ static char *__attribute__((format(printf, 1, 2))) shape_text(const char *format
 	return text;
 }
 
-static char *shape_object(uint16_t object)
-{
-	return shape_text("%s", uvd_shape_object_name(object));
-}
-
 /* ---- values and names -------------------------------------------------------------------------------------------- */
 
 /* Zeros, and zeros behind a one. */
@@ -146,12 +141,22 @@ static const char *name_of(const struct uvd_struct *of, const struct uvd_field *
 	return shape_text("%.*s%s", (int)(star - row->name), row->name, f->name + strcspn(row->fields, "*"));
 }
 
+enum uvd_role uvd_shape_field_role(const struct uvd_shape_field *f)
+{
+	return f->field ? f->field->role : UVD_ROLE_UNKNOWN;
+}
+
 bool uvd_shape_field_is(const struct uvd_shape_field *f, const char *name)
 {
 	return !strcmp(f->name, name) || (f->field && !strcmp(f->field->name, name));
 }
 
 /* ---- structs ----------------------------------------------------------------------------------------------------- */
+
+/* Fields that programs see as one. Its place is that of struct uvd_shape_field. */
+static const struct uvd_field several = {
+	.name = "", .role = UVD_ROLE_BYTES, .object = UVD_NO_OBJECT, .or_object = UVD_NO_OBJECT
+};
 
 /* A list of fields in the making. */
 struct making {
@@ -185,7 +190,7 @@ static void making_add(struct making *m, const struct uvd_struct *of, const stru
 			      .at = base + f->at,
 			      .size = uvd_field_bytes(f),
 			      .good = m->in ? words_of(of, f) : NULL,
-			      .field = joined ? NULL : f,
+			      .field = joined ? &several : f,
 		      });
 }
 
@@ -197,6 +202,15 @@ static size_t making_add_struct(struct making *m, const struct uvd_struct *of, s
 	while (f->name || r->name)
 		making_add(m, of, !r->name || (f->name && f->at <= r->at) ? f++ : r++, base);
 	return base + of->size;
+}
+
+/* A number that is no member of a struct: an element of an array, or an attribute. */
+static const struct uvd_field *number_field(const char *name, uint16_t size, enum uvd_role role, uint16_t object)
+{
+	struct uvd_field *f = shape_alloc(sizeof(*f));
+
+	*f = (struct uvd_field){ name, 0, size, .role = role, .object = object, .or_object = UVD_NO_OBJECT };
+	return f;
 }
 
 /* The elements of scatter/gather lists have the struct of this attribute. */
@@ -214,10 +228,9 @@ static size_t making_add_tail(struct making *m, const struct uvd_struct *of)
 	if (of->tail_of)
 		size = making_add_struct(m, of->tail_of, size);
 	for (unsigned int i = 0; of->tail && of->tail_role == UVD_ROLE_HANDLE && i < HANDLES; i++) {
-		const char *object = shape_object(of->tail_object);
+		const char *name = shape_text("%s%u", uvd_shape_object_name(of->tail_object), i);
 
-		making_put(m, &(struct uvd_shape_field){ shape_text("%s%u", object, i), size, sizeof(uint32_t),
-							 shape_text("<%s>", object), NULL });
+		making_add(m, of, number_field(name, sizeof(uint32_t), of->tail_role, of->tail_object), size);
 		size += sizeof(uint32_t);
 	}
 	if (uvd_struct_counter(of, "sge", UVD_ROLE_COUNT))
@@ -247,7 +260,7 @@ static const char *struct_makes(const struct uvd_struct *of)
 {
 	for (const struct uvd_field *f = of->fields; f->name; f++)
 		if (f->makes)
-			return shape_object(f->object);
+			return uvd_shape_object_name(f->object);
 	return NULL;
 }
 
@@ -255,25 +268,24 @@ static const char *struct_ends(const struct uvd_struct *of)
 {
 	for (const struct uvd_field *f = of->fields; f->name; f++)
 		if (f->ends)
-			return shape_object(f->object);
+			return uvd_shape_object_name(f->object);
 	return NULL;
 }
 
-static void command_set_driver(struct uvd_shape_command *c, const struct uvd_struct *response)
+static void command_add_more(struct uvd_shape_command *c)
 {
-	if (response->tail_of)
-		c->uhw_out = response->tail_of->size;
-	for (const struct uvd_shape_driver *d = uvd_shape_drivers; d->command; d++) {
-		if (strcmp(d->command, c->name))
+	for (const struct uvd_shape_more *m = uvd_shape_more; m->command; m++) {
+		if (strcmp(m->command, c->name))
 			continue;
-		c->uhw_in = d->uhw_in;
-		c->uhw_out = d->uhw_out;
-		if (d->makes)
-			c->makes = d->makes;
+		c->uhw_in = m->uhw_in;
+		c->uhw_out = m->uhw_out;
+		c->renews = m->renews;
+		if (m->makes)
+			c->makes = m->makes;
 	}
 }
 
-static void command_make(struct uvd_shape_command *c, const struct uvd_write_row *row)
+static void command_make(struct uvd_shape_command *c, const struct uvd_write_row *row, uint16_t object)
 {
 	const struct uvd_command_fields *known = uvd_command_fields(row->name);
 	struct making in = { .in = true };
@@ -281,6 +293,8 @@ static void command_make(struct uvd_shape_command *c, const struct uvd_write_row
 	c->ex = row->flags & UVD_WRITE_EX;
 	c->response = row->flags & UVD_WRITE_RESP;
 	c->number = row->number;
+	c->object = object;
+	c->request = known->request;
 	c->name = command_name(row->name, c->ex);
 	making_add_struct(&in, known->request, 0);
 	c->in_size = making_add_tail(&in, known->request);
@@ -289,7 +303,8 @@ static void command_make(struct uvd_shape_command *c, const struct uvd_write_row
 	c->out = fields_of(known->response, false);
 	c->makes = struct_makes(known->response);
 	c->ends = struct_ends(known->request);
-	command_set_driver(c, known->response);
+	c->uhw_out = known->response->tail_of ? known->response->tail_of->size : 0;
+	command_add_more(c);
 }
 
 /* By number; extended commands come last. */
@@ -309,18 +324,18 @@ static void commands_make(void)
 	shapes.commands = shape_alloc(shapes.num_commands * sizeof(*shapes.commands));
 	for (unsigned int i = 0, n = 0; objects[i]; i++)
 		for (unsigned int w = 0; w < objects[i]->num_writes; w++)
-			command_make(&shapes.commands[n++], &objects[i]->writes[w]);
+			command_make(&shapes.commands[n++], &objects[i]->writes[w], objects[i]->id);
 	qsort(shapes.commands, shapes.num_commands, sizeof(*shapes.commands), command_order);
 }
 
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
 
-static const struct uvd_struct *attr_struct(const char *name)
+static const struct uvd_attr_fields *attr_known(const char *name)
 {
 	char full[80];
 
 	snprintf(full, sizeof(full), "UVERBS_ATTR_%s", name);
-	return uvd_attr_fields(full)->of;
+	return uvd_attr_fields(full);
 }
 
 static const struct uvd_struct *response_struct(const char *command)
@@ -359,23 +374,31 @@ static bool attr_is_input(const char *name)
 	return row && row->type == UVD_ATTR_PTR_IN;
 }
 
+/* An attribute that is a number is a field at 0. */
+static struct uvd_shape_fields attr_number(const struct uvd_shape_attr_values *v, uint16_t size)
+{
+	const char *name = v->name ? v->name : UVD_SHAPE_VALUE;
+	struct making m = {};
+
+	making_put(&m, &(struct uvd_shape_field){ name, 0, size, v->words,
+						  number_field(name, size, attr_known(v->attr)->role, UVD_NO_OBJECT) });
+	return (struct uvd_shape_fields){ m.f, m.n, 0 };
+}
+
 static void attr_make(struct uvd_shape_attr *a, const struct uvd_shape_attr_values *v)
 {
 	const uint16_t size = v->size ? v->size : attr_size(v->attr);
-	const struct uvd_struct *of = v->elements   ? attr_struct(v->elements)
-				      : v->response ? response_struct(v->response)
-						    : NULL;
+	const struct uvd_struct *element = v->elements ? attr_known(v->elements)->of : NULL;
 
 	a->name = v->attr;
 	a->size = size ? size : sizeof(uint64_t);
-	if (of) {
-		a->fields = fields_of(of, false);
-		a->fields.stride = v->elements ? of->size : 0;
+	if (element) {
+		a->fields = fields_of(element, false);
+		a->fields.stride = element->size;
+	} else if (v->response) {
+		a->fields = fields_of(response_struct(v->response), false);
 	} else if (v->name || v->words) {
-		struct uvd_shape_field *f = shape_alloc(sizeof(*f));
-
-		*f = (struct uvd_shape_field){ v->name ? v->name : UVD_SHAPE_VALUE, 0, a->size, v->words, NULL };
-		a->fields = (struct uvd_shape_fields){ f, 1, 0 };
+		a->fields = attr_number(v, a->size);
 	}
 }
 

@@ -37,6 +37,9 @@ struct uvd_shape_command {
 	bool ex, response; /* response: the request begins with the address of the response */
 	uint16_t in_size, out_size;
 	struct uvd_shape_fields in, out;
+	const struct uvd_struct *request;
+	uint16_t object; /* which has the command */
+	bool renews; /* its object has other keys afterwards */
 	const char *makes, *ends; /* objects: "pd"; or NULL */
 	uint16_t uhw_in,
 		uhw_out; /* sizes of the driver data that rxe requires, and of a response's flexible array; 0: none */
@@ -60,12 +63,13 @@ void uvd_shape_need(void);
 
 /* Has the field this name? Programs can also name it as the kernel's struct does: dest.dgid, or qp_handle of a response. */
 bool uvd_shape_field_is(const struct uvd_shape_field *f, const char *name);
+enum uvd_role uvd_shape_field_role(const struct uvd_shape_field *f);
 
 const struct uvd_shape_command *uvd_shape_command(const char *name);
 const struct uvd_shape_command *uvd_shape_command_at(unsigned int i); /* NULL beyond the last */
 const struct uvd_shape_attr *uvd_shape_attr(const char *name); /* or NULL */
 
-/* "pd" for UVERBS_OBJECT_PD. Valid until the next call; for one thread at a time. */
+/* "pd" for UVERBS_OBJECT_PD */
 const char *uvd_shape_object_name(uint16_t object);
 
 /* ---- the schema's rows by name ----------------------------------------------------------------------------------- */
@@ -82,6 +86,8 @@ bool uvd_shape_method_at(unsigned int i, struct uvd_shape_method *ref); /* false
 const struct uvd_write_row *uvd_shape_write(unsigned int number, bool ex); /* or NULL */
 /* Returns the attribute whose object the method destroys, or NULL. */
 const struct uvd_attr_row *uvd_shape_method_end(const struct uvd_method_row *row);
+/* Returns the type of the object that the method makes, or NULL. */
+const char *uvd_shape_method_makes(const struct uvd_method_row *row);
 /* Lower case, without UVERBS_ATTR_. Valid until the next call; for one thread at a time. */
 const char *uvd_shape_attr_name(const struct uvd_attr_row *row);
 const struct uvd_attr_row *uvd_shape_attr_row(const struct uvd_method_row *row, const char *name);

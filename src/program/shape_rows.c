@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The schema's rows by name. */
 #include <ctype.h>
+#include <pthread.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,26 +20,27 @@ static const char *without(const char *name, const char *prefix)
 	return strncmp(name, prefix, len) ? name : name + len;
 }
 
-const char *uvd_shape_object_name(uint16_t object)
-{
-	static char name[32];
+enum { MAX_OBJECTS = 64, MAX_NAME = 32 };
+static char object_names[MAX_OBJECTS][MAX_NAME];
 
-	if (object == UVERBS_OBJECT_COMP_CHANNEL)
-		return "channel";
-	if (object == UVERBS_OBJECT_ASYNC_EVENT)
-		return "async";
+static void object_names_make(void)
+{
 	for (unsigned int i = 0; object_at(i); i++) {
 		const char *from = without(object_at(i)->name, "UVERBS_OBJECT_");
-		unsigned int n = 0;
 
-		if (object_at(i)->id != object)
-			continue;
-		for (; from[n] && n < sizeof(name) - 1; n++)
-			name[n] = tolower(from[n]);
-		name[n] = 0;
-		return name;
+		for (unsigned int n = 0; object_at(i)->id < MAX_OBJECTS && from[n] && n < MAX_NAME - 1; n++)
+			object_names[object_at(i)->id][n] = tolower(from[n]);
 	}
-	return "unknown";
+	strcpy(object_names[UVERBS_OBJECT_COMP_CHANNEL], "channel");
+	strcpy(object_names[UVERBS_OBJECT_ASYNC_EVENT], "async");
+}
+
+const char *uvd_shape_object_name(uint16_t object)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, object_names_make);
+	return object < MAX_OBJECTS && *object_names[object] ? object_names[object] : "unknown";
 }
 
 bool uvd_shape_method_at(unsigned int n, struct uvd_shape_method *ref)
@@ -111,5 +113,14 @@ const struct uvd_attr_row *uvd_shape_method_end(const struct uvd_method_row *row
 	for (unsigned int i = 0; i < row->num_attrs; i++)
 		if (row->attrs[i].type == UVD_ATTR_IDR && row->attrs[i].access == UVD_UOBJ_DESTROY)
 			return &row->attrs[i];
+	return NULL;
+}
+
+const char *uvd_shape_method_makes(const struct uvd_method_row *row)
+{
+	for (unsigned int i = 0; i < row->num_attrs; i++)
+		if ((row->attrs[i].type == UVD_ATTR_IDR || row->attrs[i].type == UVD_ATTR_FD) &&
+		    row->attrs[i].access == UVD_UOBJ_NEW)
+			return uvd_shape_object_name(row->attrs[i].object);
 	return NULL;
 }

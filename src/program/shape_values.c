@@ -151,7 +151,7 @@ const struct uvd_shape_name uvd_shape_names[] = {
 	{}
 };
 
-const struct uvd_shape_driver uvd_shape_drivers[] = {
+const struct uvd_shape_more uvd_shape_more[] = {
 	{ "GET_CONTEXT", .makes = "context" }, { "CREATE_AH", .uhw_out = 8 },  { "CREATE_CQ", .uhw_out = 16 },
 	{ "EX_CREATE_CQ", .uhw_out = 16 },     { "RESIZE_CQ", .uhw_out = 16 }, { "CREATE_QP", .uhw_out = 32 },
 	{ "EX_CREATE_QP", .uhw_out = 32 },     { "OPEN_QP", .uhw_out = 32 },   { "CREATE_SRQ", .uhw_out = 24 },

@@ -6,6 +6,7 @@
 #ifndef UVD_PROG_SHAPE_VALUES_H
 #define UVD_PROG_SHAPE_VALUES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Structs and fields are patterns, separated by blanks: `*` matches as in file names. The first row that matches counts. */
@@ -24,13 +25,14 @@ struct uvd_shape_name {
 };
 extern const struct uvd_shape_name uvd_shape_names[];
 
-/* A command for which rxe requires driver data, or which makes what src/call does not call an object. */
-struct uvd_shape_driver {
+/* A command of which src/call does not say all. */
+struct uvd_shape_more {
 	const char *command;
-	uint16_t uhw_in, uhw_out; /* bytes */
-	const char *makes;
+	uint16_t uhw_in, uhw_out; /* bytes of the driver data that rxe requires */
+	const char *makes; /* what is no object in src/call */
+	bool renews; /* of struct uvd_shape_command */
 };
-extern const struct uvd_shape_driver uvd_shape_drivers[];
+extern const struct uvd_shape_more uvd_shape_more[];
 
 /* An attribute that is no struct. Outputs without a row have no names: programs see their bytes. */
 struct uvd_shape_attr_values {

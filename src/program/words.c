@@ -2,7 +2,7 @@
 /* The values of words, which may name outputs of earlier calls. */
 #include <stdlib.h>
 #include <string.h>
-#include "run.h"
+#include "object.h"
 
 static bool word_address(const struct uvd_prog_run *run, const char *word, uint64_t *value)
 {
@@ -53,17 +53,6 @@ bool uvd_prog_output(const struct uvd_prog_record *r, const char *name, uint64_t
 	return true;
 }
 
-/* Finds the handle or fd that the call returned in an attribute (note_new() in run.c). */
-static bool record_new_object(const struct uvd_prog_record *r, uint64_t *value)
-{
-	for (unsigned int i = 0; i < r->num_values; i++)
-		if (!strcmp(r->values[i].name, "handle")) {
-			*value = r->values[i].value;
-			return true;
-		}
-	return false;
-}
-
 uint64_t uvd_prog_value_of(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *word)
 {
 	char label[UVD_PROG_MAX_ITEM];
@@ -83,8 +72,7 @@ uint64_t uvd_prog_value_of(struct uvd_prog_run *run, const struct uvd_prog *p, u
 			continue;
 		if (dot && uvd_prog_output(r, dot + 1, &value))
 			return value;
-		if (!dot && (uvd_prog_output(r, "handle", &value) || uvd_prog_output(r, "fd", &value) ||
-			     record_new_object(r, &value)))
+		if (!dot && uvd_prog_made(r, &value))
 			return value;
 	}
 	/* No such value: the shrinker removed the call, the call failed, or it has no such output. */
