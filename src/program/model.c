@@ -30,6 +30,7 @@ struct model {
 	unsigned int call;
 	bool alone; /* no call is made beside this one */
 	bool making; /* this call, or one beside it, may make an object */
+	bool early; /* a call of the group names an object that the model does not know yet */
 	bool context; /* there is one */
 	bool closed, closing; /* the device, by an earlier call; by this call or one beside it */
 	uint64_t device_fd; /* of the device; known when it is closed */
@@ -280,8 +281,12 @@ static void model_made(struct model *m, const char *type, const struct named *na
 	if (object_find(m, handle))
 		model_wrong(m, "new handle", "one that no object has");
 	o = object_add(m, type, handle);
-	for (unsigned int i = 0; o && i < n; i++)
-		object_refer(o, object_find(m, named[i].handle), named[i].sure && type_is_certain(type));
+	for (unsigned int i = 0; o && i < n; i++) {
+		struct object *to = object_find(m, named[i].handle);
+
+		m->early |= !to;
+		object_refer(o, to, named[i].sure && type_is_certain(type));
+	}
 }
 
 /* ---- statements -------------------------------------------------------------------------------------------------- */
@@ -557,18 +562,23 @@ static void model_call(struct model *m)
 
 /*
  * Calls that are made at the same time, from `first`. Those that destroy come first: another one may have got the handle of
- * an object that is gone.
+ * an object that is gone. One that names an object may come before the one that has made it: who refers to the group's
+ * objects is unknown then.
  */
 static void model_group(struct model *m, unsigned int first, unsigned int n)
 {
+	const unsigned int known = m->num;
+
 	m->alone = n == 1;
-	m->making = false;
+	m->making = m->early = false;
 	for (unsigned int i = first; i < first + n; i++)
 		m->making |= uvd_model_call_may_make(&m->p->calls[i]);
 	for (int ends = 1; ends >= 0; ends--)
 		for (m->call = first; m->call < first + n; m->call++)
 			if (uvd_model_call_ends(&m->p->calls[m->call]) == ends)
 				model_call(m);
+	for (unsigned int i = known; m->early && !m->alone && i < m->num; i++)
+		object_doubt(&m->objects[i]);
 	m->closed |= m->closing;
 }
 

@@ -391,6 +391,23 @@ START_TEST(test_the_model_says_nothing_about_a_descriptor_that_got_the_number_of
 }
 END_TEST
 
+/* The region may refer to the PD that the call beside it has made: it names the handle that the PD got. */
+START_TEST(test_an_object_that_a_call_beside_its_creation_names_may_be_busy)
+{
+	static const char program[] =
+		"write GET_CONTEXT\n& mr1: write REG_MR pd_handle=7\npd1: write ALLOC_PD\nwrite DEALLOC_PD pd_handle=pd1\n";
+
+	model_says(program,
+		   (struct answer[]){ { "REG_MR", 3, 0 }, { "ALLOC_PD", 7, 0 }, { "DEALLOC_PD", 0, EBUSY }, {} });
+	SAYS("", "");
+	model_says(program, (struct answer[]){ { "REG_MR", 3, 0 }, { "ALLOC_PD", 7, 0 }, {} });
+	SAYS("", "");
+	model_says(program,
+		   (struct answer[]){ { "REG_MR", 0, ENOENT }, { "ALLOC_PD", 7, 0 }, { "DEALLOC_PD", 0, EBUSY }, {} });
+	SAYS("result for an object that nothing refers to", "ok");
+}
+END_TEST
+
 START_TEST(test_a_cq_with_a_channel_that_is_closed_is_found)
 {
 	model_says(CHANNEL "close ch1\nwrite CREATE_CQ comp_channel=ch1\n",
@@ -430,6 +447,7 @@ int main(void)
 	tcase_add_test(t, test_a_handle_that_an_object_has_is_not_given_out_again);
 	tcase_add_test(t, test_two_calls_at_the_same_time_do_not_get_one_handle);
 	tcase_add_test(t, test_a_handle_is_free_for_the_call_that_is_made_beside_its_destruction);
+	tcase_add_test(t, test_an_object_that_a_call_beside_its_creation_names_may_be_busy);
 	tcase_add_test(t, test_the_model_says_nothing_after_a_destruction_whose_object_a_call_beside_it_has_made);
 	tcase_add_test(t, test_an_srq_is_busy_while_a_qp_uses_it);
 	tcase_add_test(t, test_an_srq_is_not_busy_for_a_qp_that_does_not_use_it);
