@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include "compare.h"
+#include "listed.h"
 #include "numbers.h"
 #include "object.h"
 
@@ -89,8 +90,9 @@ static const char *item_attr(const struct state *s, const char *item)
 	return row ? asked_attr_name(s, row->id) : name;
 }
 
-static bool call_has_attr(const struct state *s, const char *pattern)
+static bool call_has_attr(const void *of, const char *pattern)
 {
+	const struct state *s = of;
 	const struct uvd_prog_call *call = &s->p->calls[s->call];
 
 	for (unsigned int i = 0; i < call->num_items; i++)
@@ -111,16 +113,12 @@ static bool call_makes_qp(const struct state *s, unsigned int i, uint64_t qp)
 	       uvd_prog_made(&s->kernel->records[i], &value) && value == qp;
 }
 
-/*
- * Returns the QP's state before this call: as the last MODIFY_QP set it, else 0 (RESET). UINT64_MAX: no QP. The caller
- * of uvd_prog_compare() can know it: then it is among the values of the call.
- */
-static uint64_t qp_now(const struct state *s)
+/* Returns the QP's state before this call: as the last MODIFY_QP set it, else 0 (RESET). UINT64_MAX: no QP. */
+static uint64_t qp_now(const void *of)
 {
+	const struct state *s = of;
 	uint64_t qp, value, mask;
 
-	if (uvd_prog_input(&s->kernel->records[s->call], UVD_PROG_QP_NOW, &value))
-		return value;
 	if (!uvd_prog_handle(s->p, s->kernel, s->call, UVERBS_OBJECT_QP, &qp))
 		return UINT64_MAX;
 	for (unsigned int i = s->call; i-- && !call_makes_qp(s, i, qp);) {
@@ -134,15 +132,12 @@ static uint64_t qp_now(const struct state *s)
 	return 0;
 }
 
-/* Did an earlier call of `target` succeed on this call's QP? The caller of uvd_prog_compare() can know it, too. */
-static bool qp_after(const struct state *s, const char *target)
+/* Did an earlier call of `target` succeed on this call's QP? */
+static bool qp_after(const void *of, const char *target)
 {
+	const struct state *s = of;
 	uint64_t qp, value;
-	char name[sizeof(UVD_PROG_QP_AFTER) + UVD_PROG_MAX_TARGET];
 
-	snprintf(name, sizeof(name), "%s%s", UVD_PROG_QP_AFTER, target);
-	if (uvd_prog_input(&s->kernel->records[s->call], name, &value))
-		return true;
 	if (uvd_prog_handle(s->p, s->kernel, s->call, UVERBS_OBJECT_QP, &qp))
 		for (unsigned int i = s->call; i-- && !call_makes_qp(s, i, qp);)
 			if (s->kernel->records[i].ret >= 0 && !strcmp(s->p->calls[i].target, target) &&
@@ -151,70 +146,39 @@ static bool qp_after(const struct state *s, const char *target)
 	return false;
 }
 
-static bool when_one(const struct state *s, const char *text)
+/* An input as it was sent, else an output of the kernel's. */
+static bool asked_value(const void *of, const char *name, uint64_t *value)
 {
-	const struct uvd_prog_call *call = &s->p->calls[s->call];
+	const struct state *s = of;
 	const struct uvd_prog_record *r = &s->kernel->records[s->call];
-	size_t len = strcspn(text, "!=&<>");
-	char name[64];
-	uint64_t value, limit;
 
-	if (*text == '!')
-		return uvd_prog_item(call, text) || call_modded(call, text);
-	snprintf(name, sizeof(name), "%.*s", (int)len, text);
-	/* uvd_prog_list_keep_kernel() has removed the rows of other kernels. */
-	if (!strcmp(name, "kernel"))
-		return true;
-	if (!strcmp(name, "with"))
-		return call_has_attr(s, text + len + 1);
-	if (!strcmp(name, "qp_now"))
-		return uvd_prog_list_number(text + len + 1, qp_now(s));
-	if (!strcmp(name, "after"))
-		return qp_after(s, text + len + 1);
-	if (!strcmp(name, "failed"))
-		return r->ret < 0;
-	if (!strcmp(name, "front"))
-		return !strcmp(uvd_prog_front_names[call->front], text + len + 1);
-	if (!text[len] || (!uvd_prog_input(r, name, &value) && !uvd_prog_output(r, name, &value)))
-		return false;
-	limit = strtoull(text + len + 1 + (text[len] == '!'), NULL, 0);
-	switch (text[len]) {
-	case '!':
-		return value != limit;
-	case '=':
-		return uvd_prog_list_number(text + len + 1, value);
-	case '&':
-		return value & limit;
-	case '<':
-		return value < limit;
-	default:
-		return value > limit;
-	}
+	return uvd_prog_input(r, name, value) || uvd_prog_output(r, name, value);
 }
 
-static bool when_all(const struct state *s, const char *when)
+static bool asked_has_knob(const void *of, const char *knob)
 {
-	char text[128];
-	int n;
+	const struct state *s = of;
+	const struct uvd_prog_call *call = &s->p->calls[s->call];
 
-	for (; sscanf(when, "%127s%n", text, &n) == 1; when += n)
-		if (!when_one(s, text))
-			return false;
-	return true;
+	return uvd_prog_item(call, knob) || call_modded(call, knob);
 }
 
 static struct uvd_prog_listed *listed_find(const struct state *s, const char *item, const char *kernel,
 					   const char *ours)
 {
-	for (unsigned int i = 0; i < s->list->num; i++) {
-		struct uvd_prog_listed *row = &s->list->rows[i];
+	const struct uvd_prog_asked asked = {
+		.call = asked_name(s),
+		.front = uvd_prog_front_names[s->p->calls[s->call].front],
+		.failed = s->kernel->records[s->call].ret < 0,
+		.of = s,
+		.value = asked_value,
+		.has_attr = call_has_attr,
+		.has_knob = asked_has_knob,
+		.qp_now = qp_now,
+		.qp_after = qp_after,
+	};
 
-		if (uvd_prog_list_match(row->call, asked_name(s)) && uvd_prog_list_match(row->item, item) &&
-		    uvd_prog_list_match(row->kernel, kernel) && uvd_prog_list_match(row->ours, ours) &&
-		    when_all(s, row->when))
-			return row;
-	}
-	return NULL;
+	return uvd_prog_listed(s->list, &asked, item, kernel, ours);
 }
 
 static void difference_note(struct state *s, const char *item, const char *kernel, const char *ours)
@@ -232,12 +196,9 @@ static struct uvd_prog_listed *item_differs(struct state *s, const char *item, c
 {
 	struct uvd_prog_listed *row = listed_find(s, item, kernel, ours);
 
-	if (row) {
-		row->hits++;
-		return row;
-	}
-	difference_note(s, item, kernel, ours);
-	return NULL;
+	if (!row)
+		difference_note(s, item, kernel, ours);
+	return row;
 }
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
@@ -286,14 +247,14 @@ static bool bytes_differ(struct state *s, const char *item, const struct uvd_sha
 			 const uint8_t *ours, size_t size)
 {
 	uint64_t k = bytes_number(kernel, size), o = bytes_number(ours, size);
-	char ktext[40] = "bytes", otext[40] = "bytes";
+	char ktext[24] = "bytes", otext[24] = "bytes";
 	struct uvd_prog_listed *row;
 
 	if (size <= 8) {
 		if (!number_is_kept(s, field) && uvd_prog_numbers_has(&s->numbers, k, o))
 			return true;
-		snprintf(ktext, sizeof(ktext), "%#llx", (unsigned long long)k);
-		snprintf(otext, sizeof(otext), "%#llx", (unsigned long long)o);
+		uvd_prog_number_text(k, ktext);
+		uvd_prog_number_text(o, otext);
 	}
 	row = item_differs(s, item, ktext, otext);
 	if (row && row->chosen && size <= 8 && !number_is_kept(s, field))
@@ -409,13 +370,11 @@ static bool numbers_bind(struct state *s, const char *kind, uint64_t k, uint64_t
 /* Returns false after a difference. */
 static bool number_compare(struct state *s, const char *item, uint64_t k, uint64_t o)
 {
-	char ktext[40], otext[40];
+	char ktext[24], otext[24];
 
 	if (numbers_are_new(s) ? numbers_bind(s, item, k, o) : uvd_prog_numbers_check(&s->numbers, item, 0, k, o))
 		return true;
-	snprintf(ktext, sizeof(ktext), "%#llx", (unsigned long long)k);
-	snprintf(otext, sizeof(otext), "%#llx", (unsigned long long)o);
-	difference_note(s, item, ktext, otext);
+	difference_note(s, item, uvd_prog_number_text(k, ktext), uvd_prog_number_text(o, otext));
 	return false;
 }
 

@@ -9,13 +9,6 @@
 /* The result of a call during which the program exceeded its time limit (run.c). */
 #define UVD_PROG_HANG "hang"
 
-/*
- * Values of a call that the conditions qp_now= and after= of the list use, for a program that does not have the earlier
- * calls: the state of the call's QP, and 1 for each call (its target follows the name) that was made on it.
- */
-#define UVD_PROG_QP_NOW "qp_now"
-#define UVD_PROG_QP_AFTER "after="
-
 struct uvd_prog_difference {
 	bool found;
 	unsigned int call;

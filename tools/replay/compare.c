@@ -64,207 +64,6 @@ static bool call_is_query_of_device(const struct uvd_replay_call *c)
 	       uvd_replay_is_command(c, IB_USER_VERBS_CMD_GET_CONTEXT);
 }
 
-/* ---- the list of differences between the kernel and uverbsd ------------------------------------------------------ */
-
-/* The name of a call in the list: without what all names begin with. */
-static const char *listed_name(const char *name)
-{
-	static const char *const begins[] = { "IB_USER_VERBS_EX_CMD_", "IB_USER_VERBS_CMD_", "UVERBS_METHOD_" };
-	static char text[UVD_SHORT_NAME];
-
-	for (unsigned int i = 0; i < sizeof(begins) / sizeof(*begins); i++)
-		if (!strncmp(name, begins[i], strlen(begins[i]))) {
-			snprintf(text, sizeof(text), "%s%s", i ? "" : "EX_", name + strlen(begins[i]));
-			return text;
-		}
-	return name;
-}
-
-/* Did the recorded device share its queues with its clients? */
-static bool call_has_mapped_queues(const struct uvd_replay_call *c)
-{
-	return c->was->script && c->was->script->view.driver_id == RDMA_DRIVER_RXE;
-}
-
-static void value_add(struct uvd_prog_record *record, const char *name, uint64_t value)
-{
-	struct uvd_prog_value *v = &record->values[record->num_values++];
-
-	snprintf(v->name, sizeof(v->name), "%s", name);
-	v->value = value;
-}
-
-/* What conditions of the list ask besides inputs. They come first: there is room for them. */
-static void values_of_header(const struct uvd_replay_call *c, struct uvd_prog_record *record)
-{
-	const bool method = c->row->kind == UVERBSD_TREE_METHOD, extended = c->row->flags & UVERBSD_TREE_COMMAND_EX;
-
-	value_add(record, "mapped_queues", call_has_mapped_queues(c));
-	if (method || c->ioctl) {
-		value_add(record, "object", method ? c->row->object : UVERBS_OBJECT_DEVICE);
-		value_add(record, "method", method ? c->row->id : UVERBS_METHOD_INVOKE_WRITE);
-	}
-	if (!method)
-		value_add(record, "command", c->row->id | (extended ? IB_USER_VERBS_CMD_FLAG_EXTENDED : 0));
-}
-
-/* The condition with= asks which attributes a method was given. */
-static void items_of_attrs(const struct uvd_replay_call *c, struct uvd_prog_call *call)
-{
-	json_t *name;
-	size_t i;
-
-	call->num_items = 0;
-	json_array_foreach(c->attrs, i, name)
-	{
-		if (call->front != UVD_PROG_METHOD || call->num_items == UVD_PROG_MAX_ITEMS)
-			break;
-		snprintf(call->items[call->num_items++], sizeof(call->items[0]), "%s=0", json_string_value(name));
-	}
-}
-
-static void one_call(struct uvd_replay_call *c)
-{
-	struct uvd_prog_call *call = &c->r->one->calls[0];
-	struct uvd_prog_record *k = &c->r->kernel_run->records[0];
-	const char *name;
-	json_t *value;
-
-	c->r->one->num_calls = 1;
-	call->front = c->row->kind == UVERBSD_TREE_METHOD ? UVD_PROG_METHOD
-		      : c->ioctl			  ? UVD_PROG_INVOKE
-							  : UVD_PROG_WRITE;
-	snprintf(call->target, sizeof(call->target), "%.47s", listed_name(c->row->name));
-	items_of_attrs(c, call);
-	memset(k, 0, sizeof(*k));
-	k->done = true;
-	k->is_ioctl = c->ioctl;
-	values_of_header(c, k);
-	uvd_replay_qp_values(c, k);
-	json_object_foreach(c->values, name, value)
-	{
-		struct uvd_prog_value *v = &k->values[k->num_values];
-
-		if (k->num_values == UVD_PROG_MAX_VALUES)
-			break;
-		k->num_values++;
-		snprintf(v->name, sizeof(v->name), "%s", name);
-		v->value = json_integer_value(value);
-	}
-	c->r->our_run->records[0] = *k;
-}
-
-static bool one_is_listed(struct uvd_replay *r)
-{
-	struct uvd_prog_difference d;
-
-	uvd_prog_compare(&r->list, r->one, r->kernel_run, r->our_run, &d);
-	return !d.found;
-}
-
-/* Is it in the list that the kernel returns `kernel`, and uverbsd `ours`? */
-static bool result_is_listed(struct uvd_replay_call *c, long kernel, long ours)
-{
-	struct uvd_prog_record *k = &c->r->kernel_run->records[0], *o = &c->r->our_run->records[0];
-
-	if (!c->row)
-		return false;
-	one_call(c);
-	k->ret = kernel < 0 ? -1 : kernel;
-	k->err = kernel < 0 ? -kernel : 0;
-	o->ret = ours < 0 ? -1 : ours;
-	o->err = ours < 0 ? -ours : 0;
-	return one_is_listed(c->r);
-}
-
-/* Returns the name of an output as the list and programs have it: "cqe" of "resp_cqe". */
-static const char *output_word(const char *name)
-{
-	const char *word = uvd_replay_last(name);
-
-	return strncmp(word, "resp_", 5) ? word : word + 5;
-}
-
-static const struct uvd_words *field_words(const struct uvd_struct *of, const char *name)
-{
-	const struct uvd_field *f = of ? uvd_replay_field(of, name, of->size) : NULL;
-
-	return f ? f->words : NULL;
-}
-
-/* Returns the words of a method's output, "core_support" or "resp.state", or NULL. */
-static const struct uvd_words *attr_words(const struct uvd_replay_call *c, const char *name)
-{
-	const struct uvd_tree_view *view = &c->r->device.view;
-	const size_t len = strcspn(name, ".");
-	char attr[UVD_SHORT_NAME];
-
-	for (size_t i = 0; i < view->num; i++) {
-		const struct uverbsd_tree_row *row = &view->entries[i].row;
-		const struct uvd_attr_fields *fields;
-
-		if (row->kind != UVERBSD_TREE_ATTR || row->object != c->row->object || row->method != c->row->id)
-			continue;
-		uvd_short_attr(c->row, row, attr);
-		if (strlen(attr) != len || strncmp(attr, name, len))
-			continue;
-		fields = uvd_attr_fields(row->name);
-		return name[len] ? field_words(fields->of, name + len + 1) : fields->words;
-	}
-	return NULL;
-}
-
-/* Returns the words of an output, or NULL: it is a number. */
-static const struct uvd_words *output_words(const struct uvd_replay_call *c, const char *name)
-{
-	if (c->row->kind == UVERBSD_TREE_METHOD)
-		return attr_words(c, name);
-	return field_words(uvd_command_fields(c->row->name)->response, name);
-}
-
-/* Returns false if the output is no number, such as a GID. */
-static bool output_number(const struct uvd_replay_call *c, const char *name, const json_t *value, uint64_t *number)
-{
-	const struct uvd_words *words = output_words(c, name);
-	const char *text = json_string_value(value);
-	char *end;
-
-	*number = json_integer_value(value);
-	if (!text || (words && uvd_words_parse(words, text, number)))
-		return json_is_integer(value) || text;
-	*number = strtoull(text, &end, 16);
-	return !strncmp(text, "0x", 2) && !*end && strlen(text) <= 18;
-}
-
-static bool word_is_listed(struct uvd_replay_call *c, const char *word, uint64_t kernel, uint64_t ours)
-{
-	const struct uvd_shape_field field = { word, 0, 8, NULL };
-	struct uvd_prog_record *k = &c->r->kernel_run->records[0], *o = &c->r->our_run->records[0];
-
-	one_call(c);
-	k->num_regions = 1;
-	k->out_len = 8;
-	k->regions[0] = (struct uvd_prog_region){ .len = 8, .fields = { &field, 1, 0 } };
-	memcpy(k->out, &kernel, 8);
-	*o = *k;
-	memcpy(o->out, &ours, 8);
-	return one_is_listed(c->r);
-}
-
-/* A row has the name of a field ("cqe"), or of the struct in which it is ("odp_caps"). */
-static bool value_is_listed(struct uvd_replay_call *c, const char *name, const json_t *kernel, const json_t *ours)
-{
-	uint64_t kernel_number, our_number;
-	char outer[UVD_SHORT_NAME];
-
-	if (!c->row || !output_number(c, name, kernel, &kernel_number) || !output_number(c, name, ours, &our_number))
-		return false;
-	snprintf(outer, sizeof(outer), "%s", name ? name : "");
-	outer[strcspn(outer, ".")] = 0;
-	return word_is_listed(c, output_word(name), kernel_number, our_number) ||
-	       (strchr(name, '.') && word_is_listed(c, outer, kernel_number, our_number));
-}
-
 /* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the kind of number that an output is if the device chooses it, or NULL. */
@@ -292,7 +91,7 @@ static bool output_is_free(const struct uvd_replay_call *c, const char *name)
 					     "hca_core_clock" };
 	static const char *const others[] = { "cqe",	     "max_inline_data", "max_wr",	"max_send_wr",
 					      "max_recv_wr", "max_send_sge",	"max_recv_sge", "max_sge" };
-	const char *word = output_word(name);
+	const char *word = uvd_replay_output_word(name);
 
 	if (uvd_replay_is_command(c, IB_USER_VERBS_CMD_QUERY_DEVICE) && uvd_prog_output_is_share(uvd_replay_last(name)))
 		return true;
@@ -338,15 +137,6 @@ static struct uvd_replay_region *region_of(const struct uvd_replay_call *c)
 	return region;
 }
 
-/* Is it an output that the row of chosen numbers in the list accepts, whatever it is? */
-static bool number_is_listed(const struct uvd_replay_call *c, const char *name)
-{
-	for (unsigned int i = 0; i < c->r->list.num; i++)
-		if (c->r->list.rows[i].chosen && uvd_prog_list_match(c->r->list.rows[i].item, output_word(name)))
-			return true;
-	return false;
-}
-
 static bool output_is_same(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
 {
 	const char *kind = chosen_kind(c, name);
@@ -369,8 +159,7 @@ static void output_compare(struct uvd_replay_call *c, const char *name, const js
 	if (output_is_same(c, name, was, now))
 		return;
 	/* The list accepts any number that a driver chooses; here the pairs are known. */
-	if (!number_is_listed(c, name) &&
-	    (c->r->kernel ? value_is_listed(c, name, now, was) : value_is_listed(c, name, was, now)))
+	if (!uvd_replay_number_is_listed(c, name) && uvd_replay_output_is_listed(c, name, was, now))
 		return;
 	value_text(was, expected);
 	value_text(now, result);
@@ -542,11 +331,6 @@ static void outputs_compare(struct uvd_replay_call *c, long result)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-static const char *result_text(long result)
-{
-	return result < 0 ? uvd_errno_name(-result) : "ok";
-}
-
 /* Does the call post or poll by a queue that one of the two devices shares with its clients? */
 static bool call_uses_queue(const struct uvd_replay_call *c)
 {
@@ -577,9 +361,9 @@ static void result_compare(struct uvd_replay_call *c, long result)
 	if (call_uses_queue(c))
 		return;
 	if ((was < 0 || result < 0) && was != result) {
-		if (!result_is_free(c, was, result) &&
-		    !(c->r->kernel ? result_is_listed(c, result, was) : result_is_listed(c, was, result)))
-			uvd_replay_differs(c->r, c->was, "result", result_text(was), result_text(result));
+		if (!result_is_free(c, was, result) && !uvd_replay_result_is_listed(c, was, result))
+			uvd_replay_differs(c->r, c->was, "result", uvd_replay_result_text(was),
+					   uvd_replay_result_text(result));
 		if (was >= 0 && c->was->row)
 			numbers_lose(c);
 		return;
@@ -595,5 +379,5 @@ void uvd_replay_compare(struct uvd_replay_call *c, long result)
 {
 	result_compare(c, result);
 	if (c->row && (result >= 0 || c->was->call->result >= 0))
-		uvd_replay_qp_note(c, listed_name(c->row->name));
+		uvd_replay_qp_note(c, uvd_replay_listed_name(c->row->name));
 }

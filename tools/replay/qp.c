@@ -40,29 +40,14 @@ void uvd_replay_qp_note(struct uvd_replay_call *c, const char *target)
 		json_object_set(qp, "state", (json_t *)state);
 }
 
-static void qp_value_add(struct uvd_prog_record *record, const char *name, uint64_t value)
+uint64_t uvd_replay_qp_now(const struct uvd_replay_call *c)
 {
-	struct uvd_prog_value *v = &record->values[record->num_values];
+	const json_t *qp = qp_of(c);
 
-	if (record->num_values == UVD_PROG_MAX_VALUES)
-		return;
-	record->num_values++;
-	snprintf(v->name, sizeof(v->name), "%s", name);
-	v->value = value;
+	return qp ? (uint64_t)json_integer_value(json_object_get(qp, "state")) : UINT64_MAX;
 }
 
-void uvd_replay_qp_values(const struct uvd_replay_call *c, struct uvd_prog_record *record)
+bool uvd_replay_qp_after(const struct uvd_replay_call *c, const char *target)
 {
-	json_t *qp = qp_of(c), *made;
-	char name[sizeof(record->values[0].name)];
-	const char *target;
-
-	if (!qp)
-		return;
-	qp_value_add(record, UVD_PROG_QP_NOW, json_integer_value(json_object_get(qp, "state")));
-	json_object_foreach(json_object_get(qp, "after"), target, made)
-	{
-		snprintf(name, sizeof(name), "%s%s", UVD_PROG_QP_AFTER, target);
-		qp_value_add(record, name, 1);
-	}
+	return json_object_get(json_object_get(qp_of(c), "after"), target);
 }

@@ -57,8 +57,6 @@ struct uvd_replay {
 	json_t *qps; /* their states, and the calls that were made on them, by "FILE HANDLE" as recorded */
 	struct uvd_replay_cq *cqs;
 	struct uvd_prog_list list;
-	struct uvd_prog *one; /* for the list: one call */
-	struct uvd_prog_run *kernel_run, *our_run;
 	json_t *differences, *skipped;
 	unsigned int calls, num_differences, num_skipped, lost;
 };
@@ -158,8 +156,24 @@ const char *uvd_replay_last(const char *name);
 
 /* Remembers a call that has succeeded, now or in the trace. target: its name in the list of differences. */
 void uvd_replay_qp_note(struct uvd_replay_call *c, const char *target);
-/* Adds what is remembered of the call's QP to the values of the call. */
-void uvd_replay_qp_values(const struct uvd_replay_call *c, struct uvd_prog_record *record);
+/* Returns the state of the call's QP, UINT64_MAX: it names none, or one that the trace did not create. */
+uint64_t uvd_replay_qp_now(const struct uvd_replay_call *c);
+/* Was this call made on the call's QP before? */
+bool uvd_replay_qp_after(const struct uvd_replay_call *c, const char *target);
+
+/* ---- listed.c ---------------------------------------------------------------------------------------------------- */
+
+/* Returns the name of a call in the list: without what all names begin with. It stays valid until the next call. */
+const char *uvd_replay_listed_name(const char *name);
+/* Returns the name of an output as the list and programs have it: "cqe" of "resp_cqe". */
+const char *uvd_replay_output_word(const char *name);
+const char *uvd_replay_result_text(long result);
+/* Is it a difference that the list has? */
+bool uvd_replay_result_is_listed(const struct uvd_replay_call *c, long was, long now);
+bool uvd_replay_output_is_listed(const struct uvd_replay_call *c, const char *name, const json_t *was,
+				 const json_t *now);
+/* Does the list accept whatever number a device chooses for this output? */
+bool uvd_replay_number_is_listed(const struct uvd_replay_call *c, const char *name);
 
 /* ---- compare.c, cq.c --------------------------------------------------------------------------------------------- */
 

@@ -128,13 +128,10 @@ static bool replay_prepare(struct uvd_replay *r, const struct uvd_replay_options
 	r->qps = json_object();
 	r->differences = json_array();
 	r->skipped = json_array();
-	r->one = calloc(1, sizeof(*r->one));
-	r->kernel_run = calloc(1, sizeof(*r->kernel_run));
-	r->our_run = calloc(1, sizeof(*r->our_run));
 	r->scratch = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	/* No access passes it: neither an attribute's 64 KiB, nor the two parts of a response, 512 KiB each. */
 	r->none = mmap(NULL, 512 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (!r->one || !r->kernel_run || !r->our_run || r->scratch == MAP_FAILED || r->none == MAP_FAILED)
+	if (r->scratch == MAP_FAILED || r->none == MAP_FAILED)
 		return trace_complain(r, r->name, "ENOMEM");
 	/* Only uverbsd records traces. */
 	return device_learn(r) && uvd_program_list_read(&r->list, r->kernel);
@@ -312,9 +309,6 @@ static void replay_free(struct uvd_replay *r)
 	json_decref(r->qps);
 	json_decref(r->differences);
 	json_decref(r->skipped);
-	free(r->one);
-	free(r->kernel_run);
-	free(r->our_run);
 }
 
 /* Returns false after a message. */
