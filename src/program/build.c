@@ -595,6 +595,7 @@ const char *uvd_prog_build_ioctl(struct uvd_prog_run *run, const struct uvd_prog
 	b->msg = (uint8_t *)UVD_PROG_MSG(run) + UVD_PROG_MSG_SIZE - len;
 	arena_copy(b->msg, &t, len);
 	message_spoil(run, p, i, b->msg, len);
+	b->is_ioctl = true;
 	b->arg = knob(run, p, i, "!arg", (uintptr_t)b->msg);
 	b->cmd = knob(run, p, i, "!cmd", RDMA_VERBS_IOCTL);
 	r->is_ioctl = true;

@@ -66,24 +66,10 @@ struct uvd_prog {
 	struct uvd_prog_call calls[UVD_PROG_MAX_CALLS];
 };
 
-/*
- * Reads the program of a file, with the first reader that knows the file. Returns false after a message on stderr, which
- * begins with `who`.
- */
+/* Can a file that begins with these bytes be a program? Text has no NUL. */
+bool uvd_prog_is_text(const void *start, size_t len);
+/* Reads the program of a file. Returns false after a message on stderr, which begins with `who`. */
 bool uvd_prog_load(struct uvd_prog *p, const char *who, const char *path);
-
-/*
- * A format of files that hold programs. uvd_prog_load() tries the readers in the order of the table in load.c. A reader
- * of another format, such as a trace, converts it to calls with labels and to their results (`expect`).
- */
-struct uvd_prog_reader {
-	const char *name;
-	/* Is it a file of this format? start: its first len bytes. */
-	bool (*knows)(const void *start, size_t len);
-	/* Returns 0, or the number of the wrong line or record, with the reason in *why, which is static. *p is cleared. */
-	unsigned int (*read)(struct uvd_prog *p, FILE *in, const char **why);
-};
-
 /* Returns 0, or the number of the wrong line, with the reason in *why. Lines that begin with # are comments. */
 unsigned int uvd_prog_parse(struct uvd_prog *p, FILE *in, const char **why);
 void uvd_prog_print(const struct uvd_prog *p, FILE *out);

@@ -43,7 +43,7 @@ static int system_ioctl(int fd, unsigned long cmd, uint64_t arg)
 	return ioctl(fd, cmd, arg);
 }
 
-static const struct uvd_prog_node_ops system_calls = {
+const struct uvd_prog_node_ops uvd_prog_system_calls = {
 	.write = write,
 	.ioctl = system_ioctl,
 	.has_fd = system_has_fd,
@@ -68,7 +68,7 @@ struct uvd_prog_run *uvd_prog_run_new_with(const struct uvd_prog_node_ops *ops, 
 struct uvd_prog_run *uvd_prog_run_new(const char *node, int cpu)
 {
 	int driver = uvd_prog_find_driver(node);
-	struct uvd_prog_run *run = driver < 0 ? NULL : uvd_prog_run_new_with(&system_calls, node, driver);
+	struct uvd_prog_run *run = driver < 0 ? NULL : uvd_prog_run_new_with(&uvd_prog_system_calls, node, driver);
 
 	if (run)
 		run->cpu = cpu;
@@ -145,6 +145,13 @@ static int run_trouble(struct uvd_prog_run *run, unsigned int i, const char *wro
 	return -1;
 }
 
+long uvd_prog_make(const struct uvd_prog_node_ops *ops, int fd, const struct uvd_prog_built *b)
+{
+	const long ret = b->is_ioctl ? ops->ioctl(fd, b->cmd, b->arg) : ops->write(fd, b->msg, b->len);
+
+	return ret < 0 ? -errno : ret;
+}
+
 static void record_answer(struct uvd_prog_record *r, long ret)
 {
 	r->ret = ret;
@@ -209,11 +216,10 @@ static int call_prepare(struct making *m)
 static void call_make(struct making *m)
 {
 	struct uvd_prog_record *r = &m->run->records[m->i];
+	const long ret = uvd_prog_make(m->run->ops, node_fd, &m->b);
 
-	if (m->p->calls[m->i].front == UVD_PROG_WRITE)
-		record_answer(r, m->run->ops->write(node_fd, m->b.msg, m->b.len));
-	else
-		record_answer(r, m->run->ops->ioctl(node_fd, m->b.cmd, m->b.arg));
+	r->ret = ret < 0 ? -1 : ret;
+	r->err = ret < 0 ? -ret : 0;
 }
 
 static void call_finish(struct making *m)

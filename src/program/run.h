@@ -100,6 +100,11 @@ void uvd_prog_run_reset(struct uvd_prog_run *run, const struct uvd_prog *p);
 /* Makes all calls of the program. Returns 0, or -1 if the program is wrong: run->trouble says why. */
 int uvd_prog_run_calls(struct uvd_prog_run *run, const struct uvd_prog *p, int node);
 
+struct uvd_prog_built;
+extern const struct uvd_prog_node_ops uvd_prog_system_calls;
+/* Makes a call, of a program or of a trace, on an open node. Returns its result, or a negative errno. */
+long uvd_prog_make(const struct uvd_prog_node_ops *ops, int fd, const struct uvd_prog_built *b);
+
 /* ---- within the child -------------------------------------------------------------------------------------------- */
 
 /* Where a sanitizer's own memory is not. */
@@ -136,6 +141,7 @@ void uvd_prog_areas(struct uvd_prog_area areas[UVD_PROG_AREAS]);
 
 /* One call in bytes, in the arena. */
 struct uvd_prog_built {
+	bool is_ioctl;
 	uint8_t *msg;
 	size_t len; /* write()'s length argument */
 	uint64_t arg; /* ioctl()'s argument */

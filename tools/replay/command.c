@@ -302,7 +302,7 @@ static bool replay_file(struct replay *r)
 	return !r->d.found && !r->finding.kind;
 }
 
-static int replay_trace_file(const struct replay *r)
+static int replay_trace_file(struct replay *r)
 {
 	const struct uvd_replay_options o = { .device = r->device,
 					      .control = r->control,
@@ -317,6 +317,38 @@ static int replay_trace_file(const struct replay *r)
 	return 2;
 }
 
+static int replay_program_file(struct replay *r)
+{
+	r->p = calloc(1, sizeof(*r->p));
+	return r->p && replay_file(r) ? 0 : 1;
+}
+
+/* The spellings of calls in files. The first that knows how the file begins is taken. */
+static const struct {
+	bool (*knows)(const void *start, size_t len);
+	int (*replay)(struct replay *r); /* returns the exit status */
+} readers[] = {
+	{ uvd_replay_is_trace, replay_trace_file },
+	{ uvd_prog_is_text, replay_program_file },
+};
+
+/* uvd_prog_load() has the messages for a file that cannot be read, or that is neither. */
+static int replay_by_reader(struct replay *r)
+{
+	char start[512];
+	FILE *in = fopen(r->file, "re");
+	size_t len = 0;
+
+	if (in) {
+		len = fread(start, 1, sizeof(start), in);
+		fclose(in);
+	}
+	for (unsigned int i = 0; in && i < sizeof(readers) / sizeof(*readers); i++)
+		if (readers[i].knows(start, len))
+			return readers[i].replay(r);
+	return replay_program_file(r);
+}
+
 int uvd_cmd_replay(int argc, char **argv)
 {
 	struct replay *r = calloc(1, sizeof(*r));
@@ -329,12 +361,8 @@ int uvd_cmd_replay(int argc, char **argv)
 	if (!r->control || !*r->control)
 		r->control = "/run/uverbsd/control";
 	status = replay_options(r, argc, argv);
-	if (status < 0 && uvd_replay_is_trace(r->file)) {
-		status = replay_trace_file(r);
-	} else if (status < 0) {
-		r->p = calloc(1, sizeof(*r->p));
-		status = r->p && replay_file(r) ? 0 : 1;
-	}
+	if (status < 0)
+		status = replay_by_reader(r);
 	if (r->run)
 		uvd_prog_run_free(r->run);
 	if (r->log)

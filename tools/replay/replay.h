@@ -211,8 +211,8 @@ struct uvd_replay_options {
 	unsigned int hang; /* seconds that a call may take */
 };
 
-/* Does the file begin as a trace does? */
-bool uvd_replay_is_trace(const char *file);
+/* Is a file that begins with these bytes a trace? */
+bool uvd_replay_is_trace(const void *start, size_t len);
 /* Replays it and prints the differences. Returns the exit status. */
 int uvd_replay_trace(const char *who, const struct uvd_replay_options *o);
 

@@ -17,17 +17,11 @@
 
 enum { PAGE = 4096, ERROR = 2 };
 
-bool uvd_replay_is_trace(const char *file)
+bool uvd_replay_is_trace(const void *start, size_t len)
 {
-	char magic[sizeof(UVD_TRACE_MAGIC) - 1];
-	FILE *in = fopen(file, "re");
-	bool is;
+	const size_t size = sizeof(UVD_TRACE_MAGIC) - 1;
 
-	if (!in)
-		return false;
-	is = fread(magic, 1, sizeof(magic), in) == sizeof(magic) && !memcmp(magic, UVD_TRACE_MAGIC, sizeof(magic));
-	fclose(in);
-	return is;
+	return len >= size && !memcmp(start, UVD_TRACE_MAGIC, size);
 }
 
 static bool trace_complain(const struct uvd_replay *r, const char *what, const char *why)
