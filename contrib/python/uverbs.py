@@ -313,6 +313,11 @@ def _is_new(attr):
     return attr.type in ("IDR", "FD") and attr.access == "NEW"
 
 
+def _counter(of, array):
+    """The field of a struct that counts the elements of an array."""
+    return next(f for f in of["fields"] if f.get("role") == "count" and f["array"] == array)
+
+
 class Command(_Call):
     """A write() command, called by INVOKE_WRITE. Arguments are the fields of the kernel's struct, or in_=BYTES for all of it.
 
@@ -354,10 +359,10 @@ class Command(_Call):
         """How many bytes a flexible array needs. The device returns as many as the request asks for, whatever the room."""
         if "element" not in response:
             return 0
-        ne = next(f for f in self._known()["request"]["fields"] if f["name"] == "ne")
-        number = int.from_bytes(raw[ne["at"]:ne["at"] + ne["size"]], ENDIAN)
+        most = _counter(self._known()["request"], response["tail"])
+        number = int.from_bytes(raw[most["at"]:most["at"] + most["size"]], ENDIAN)
         if number > 1024:
-            raise ValueError(f"{self.__name__}: ne: {number} is above 1024, the most completions of one call")
+            raise ValueError(f"{self.__name__}: {most['name']}: {number} is above 1024, the most completions of one call")
         return response["element"]["size"] * number
 
     def _request(self, of, args, msg):
@@ -382,12 +387,13 @@ class Command(_Call):
         what, sges, raw = f"{self.__name__}: {of['tail']}", [], b""
         sge = store()["fields"]["attributes"]["UVERBS_ATTR_ADVISE_MR_SGE_LIST"]
         if "element" in of:
+            inner = next((f for f in of["element"]["fields"] if f.get("role") == "count"), None)
             for e in elements:
                 e = dict(e)
-                mine = e.pop("sge", ())
-                sges += [pack(what + ".sge", sge, s) for s in mine]
-                raw += pack(what, of["element"], {"num_sge": len(mine), **e})
-        elif of["tail"] != "specs":
+                mine = e.pop(inner["array"], ()) if inner else ()
+                sges += [pack(f"{what}.{inner['array']}", sge, s) for s in mine]
+                raw += pack(what, of["element"], {**({inner["name"]: len(mine)} if inner else {}), **e})
+        elif of["tail_role"] != "specs":
             raw = bytes_of(what, list(elements))
         else:
             for name, fields in elements:
@@ -395,7 +401,7 @@ class Command(_Call):
                 raw += pack(what, spec, {"type": spec["type"], "size": spec["size"], **fields})
         values = {"count": len(elements), "log": len(elements).bit_length() - 1, "bytes_of": len(raw),
                   "size": of.get("element", {}).get("size", 0)}
-        counts = {f["name"]: len(sges) if f["array"] == "sge" else values[f["role"]] for f in of["fields"] if "array" in f}
+        counts = {f["name"]: values[f["role"]] if f["array"] == of["tail"] else len(sges) for f in of["fields"] if "array" in f}
         return raw + b"".join(sges), counts
 
     def _result(self, of, core, driver, msg):
@@ -404,12 +410,12 @@ class Command(_Call):
             out["resp"] = bytes(core)
         if "element" in of:
             size, at = of["element"]["size"], of["size"]
-            num = next((out.get(f["name"], 0) for f in of["fields"] if f.get("array") == of["tail"]), 0)
+            num = out.get(_counter(of, of["tail"])["name"], 0)
             out[of["tail"]] = [unpack(of["element"], core[at + i * size:at + (i + 1) * size]) for i in range(num)]
         for f in of["fields"]:
             if "created" in f and f["name"] in out:
                 # OPEN_QP of an XRC domain creates a QP.
-                obj = self.dev._objects["QP"] if f["name"] == "qp_handle" else self.obj
+                obj = next((o for o in self.dev._objects.values() if o.id == f["object"]), self.obj)
                 out[f["name"]] = self.dev._handle(obj, out[f["name"]])
                 out.__dict__["handle"] = out[f["name"]]
         if driver.rstrip(b"\0"):

@@ -218,6 +218,8 @@ START_TEST(test_a_request_says_how_many_elements_follow)
 	ck_assert_uint_eq(uvd_struct_tail_count(post, (const uint8_t *)&send, sizeof(send)), 5);
 	ck_assert_str_eq(uvd_struct_counter(post, "sge", UVD_ROLE_COUNT)->name, "sge_count");
 	ck_assert_str_eq(uvd_struct_counter(post->tail_of, "sge", UVD_ROLE_COUNT)->name, "num_sge");
+	/* A request can also say how many elements the response may have. */
+	ck_assert_str_eq(uvd_struct_counter(request_of("IB_USER_VERBS_CMD_POLL_CQ"), "wc", UVD_ROLE_COUNT)->name, "ne");
 	ck_assert_int_eq(table->tail_role, UVD_ROLE_HANDLE);
 	ck_assert_uint_eq(table->tail_object, UVERBS_OBJECT_WQ);
 }
@@ -250,6 +252,25 @@ START_TEST(test_commands_say_what_they_make_and_end)
 }
 END_TEST
 
+static void reserved_bytes_are_of_no_field(const struct uvd_struct *of)
+{
+	for (const struct uvd_field *r = of->reserved; r->name; r++) {
+		ck_assert_uint_le(uvd_field_end(r), of->size);
+		for (const struct uvd_field *f = of->fields; f->name; f++)
+			ck_assert_msg(f->selector || r->at >= uvd_field_end(f) || f->at >= uvd_field_end(r),
+				      "%s: %s, %s", of->name, r->name, f->name);
+	}
+}
+
+/* But for a member of a union, which a field selects. */
+START_TEST(test_reserved_bytes_are_of_no_field)
+{
+	for_each_struct(reserved_bytes_are_of_no_field);
+	ck_assert_str_eq(request_of("IB_USER_VERBS_CMD_ALLOC_MW")->reserved->name, "reserved");
+	ck_assert_uint_eq(uvd_field_bytes(request_of("IB_USER_VERBS_CMD_ALLOC_MW")->reserved), 3);
+}
+END_TEST
+
 START_TEST(test_big_endian_fields_are_read_and_written)
 {
 	const struct uvd_struct *wr = request_of("IB_USER_VERBS_CMD_POST_SEND")->tail_of;
@@ -277,6 +298,7 @@ int main(void)
 	tcase_add_test(t, test_a_request_says_how_many_elements_follow);
 	tcase_add_test(t, test_an_address_has_its_length_or_its_key);
 	tcase_add_test(t, test_commands_say_what_they_make_and_end);
+	tcase_add_test(t, test_reserved_bytes_are_of_no_field);
 	tcase_add_test(t, test_big_endian_fields_are_read_and_written);
 	return run_suite("call roles", t);
 }

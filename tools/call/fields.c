@@ -136,6 +136,37 @@ static json_t *words_json(const struct uvd_words *words)
 	return json_pack("{s:b, s:o}", "flags", words->flags, "words", o);
 }
 
+/* Which field says if the kernel reads this one: for which flags, or for which values. */
+static json_t *selector_json(const struct uvd_struct *of, const struct uvd_field *f)
+{
+	json_t *values = json_array();
+
+	for (unsigned int v = 0; v < 64; v++)
+		if (f->select_values >> v & 1)
+			json_array_append_new(values, json_integer(v));
+	return json_pack("{s:s, s:I, s:o}", "field", of->fields[f->selector - 1].name, "flags",
+			 (json_int_t)f->select_flags, "values", values);
+}
+
+/* What a role says of other fields and of objects. */
+static void add_relations(json_t *o, const struct uvd_struct *of, const struct uvd_field *f)
+{
+	const struct uvd_field *beside = uvd_field_beside(of, f);
+
+	if ((f->role == UVD_ROLE_HANDLE || f->role == UVD_ROLE_FD) && f->object != UVD_NO_OBJECT)
+		json_object_set_new(o, "object", json_integer(f->object));
+	if (f->array)
+		json_object_set_new(o, "array", json_string(f->array));
+	if (beside)
+		json_object_set_new(o, "beside", json_string(beside->name));
+	if (f->selector)
+		json_object_set_new(o, "if", selector_json(of, f));
+	if (f->optional)
+		json_object_set_new(o, "none", json_true());
+	if (f->makes)
+		json_object_set_new(o, "created", json_true());
+}
+
 static json_t *struct_json(const struct uvd_struct *of)
 {
 	json_t *fields = json_array(), *o;
@@ -148,12 +179,7 @@ static json_t *struct_json(const struct uvd_struct *of)
 			json_object_set_new(o, "big", json_true());
 		if (f->role != UVD_ROLE_NUMBER)
 			json_object_set_new(o, "role", json_string(uvd_role_name(f->role)));
-		if (f->array)
-			json_object_set_new(o, "array", json_string(f->array));
-		if (f->optional)
-			json_object_set_new(o, "none", json_true());
-		if (f->makes)
-			json_object_set_new(o, "created", json_true());
+		add_relations(o, of, f);
 		if (f->words)
 			json_object_set_new(o, "enum", words_json(f->words));
 		json_array_append_new(fields, o);
@@ -161,6 +187,8 @@ static json_t *struct_json(const struct uvd_struct *of)
 	o = json_pack("{s:i, s:o}", "size", of->size, "fields", fields);
 	if (of->tail)
 		json_object_set_new(o, "tail", json_string(of->tail));
+	if (of->tail)
+		json_object_set_new(o, "tail_role", json_string(uvd_role_name(of->tail_role)));
 	if (of->tail_of)
 		json_object_set_new(o, "element", struct_json(of->tail_of));
 	return o;
@@ -175,12 +203,15 @@ json_t *uvd_fields_json(void)
 				    json_pack("{s:o, s:o}", "request", struct_json(c->request), "response",
 					      struct_json(c->response)));
 	for (const struct uvd_attr_fields *a = uvd_attrs_fields; a->attr; a++) {
-		if (!a->of && !a->words)
-			continue;
 		o = a->of ? struct_json(a->of) : json_object();
+		if (!a->of && a->role != UVD_ROLE_NUMBER)
+			json_object_set_new(o, "role", json_string(uvd_role_name(a->role)));
 		if (a->words)
 			json_object_set_new(o, "enum", words_json(a->words));
-		json_object_set_new(attrs, a->attr, o);
+		if (json_object_size(o))
+			json_object_set_new(attrs, a->attr, o);
+		else
+			json_decref(o);
 	}
 	for (const struct uvd_flow_kind *f = uvd_flow_kinds; f->name; f++) {
 		o = struct_json(f->of);

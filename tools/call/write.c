@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Calls a command by write(): its fields by name where they are known, else its request and response as bytes. */
 #include <errno.h>
+#include <inttypes.h>
 #include <rdma/ib_user_verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,7 +120,7 @@ static void fill_counts(struct command_call *c)
 	const struct uvd_field *fields = c->fields->request->fields;
 	uint64_t value;
 
-	for (unsigned int i = 0; fields[i].name && i < MAX_FIELDS; i++)
+	for (unsigned int i = 0; c->fields->request->tail && fields[i].name && i < MAX_FIELDS; i++)
 		if (!c->texts[i] && uvd_tail_count(&c->tail, &fields[i], &value))
 			uvd_field_put(&fields[i], value, c->request);
 }
@@ -169,6 +170,23 @@ static bool command_creates(const struct uvd_command_fields *fields)
 	return false;
 }
 
+/* A response with a flexible array has up to as many elements as the request says. */
+static bool add_elements(struct command_call *c)
+{
+	const struct uvd_struct *response = c->fields->response;
+	const struct uvd_field *most = uvd_struct_counter(c->fields->request, response->tail, UVD_ROLE_COUNT);
+	const uint64_t num = most && uvd_field_end(most) <= c->request_len ? uvd_field_get(most, c->request) : 0;
+
+	/* The device returns as many as it was asked for, whatever the room: as the kernel does. */
+	if (num > MAX_ELEMENTS) {
+		uvd_script_complain(c->script, "%s: %" PRIu64 " is above %u, the most completions of one call",
+				    most->name, num, MAX_ELEMENTS);
+		return false;
+	}
+	c->core_out += num * response->tail_of->size;
+	return true;
+}
+
 static bool make_response(struct command_call *c)
 {
 	const size_t word = is_extended(c) ? 8 : 4;
@@ -176,21 +194,8 @@ static bool make_response(struct command_call *c)
 	bool has_driver = c->row->flags & UVERBSD_TREE_COMMAND_UDATA && command_creates(c->fields);
 
 	c->core_out = is_extended(c) ? write_round_up(c->row->len, word) : c->row->len;
-	/* A response with a flexible array: POLL_CQ, which returns up to `ne` elements. */
-	if (c->fields->response->tail_of && !is_extended(c)) {
-		const struct uvd_field *ne = uvd_struct_find(c->fields->request, "ne");
-		uint32_t num = 0;
-
-		if (ne)
-			memcpy(&num, c->request + ne->at, sizeof(num));
-		/* The device returns as many as it was asked for, whatever the room: as the kernel does. */
-		if (num > MAX_ELEMENTS) {
-			uvd_script_complain(c->script, "ne: %u is above %u, the most completions of one call", num,
-					    MAX_ELEMENTS);
-			return false;
-		}
-		c->core_out += (size_t)num * c->fields->response->tail_of->size;
-	}
+	if (c->fields->response->tail_of && !is_extended(c) && !add_elements(c))
+		return false;
 	c->driver_out = has_driver ? DRIVER_OUT : 0;
 	if (c->uhw_out && !uvd_value_size(c->script, "uhw_out", c->uhw_out, &c->driver_out))
 		return false;
