@@ -9,6 +9,7 @@ Addresses become those of the targets' client: a registered region gets its own 
 and QP numbers are copied from the responses (OP_COPY of fuzz_calls.c). Handles need no change: each file counts its own from 0.
 """
 import collections
+import json
 import pathlib
 import struct
 import sys
@@ -26,22 +27,13 @@ TREE, FILE, CALL, CLOSE = 1, 2, 3, 4
 KIND_ATTR, TYPE_PTR_OUT, TYPE_IDR, TYPE_FD, ACCESS_NEW = 3, 2, 5, 6, 2
 READ, WRITTEN, COMMAND = 1, 2, 3
 # rdma/ib_user_verbs.h, rdma/ib_user_ioctl_cmds.h
-(GET_CONTEXT, ALLOC_PD, DEALLOC_PD, CREATE_AH, DESTROY_AH, REG_MR, DEREG_MR, ALLOC_MW, CREATE_COMP_CHANNEL, CREATE_CQ, DESTROY_CQ, POLL_CQ,
- REQ_NOTIFY_CQ, CREATE_QP, QUERY_QP, MODIFY_QP, DESTROY_QP, POST_SEND, POST_RECV, CREATE_SRQ, DESTROY_SRQ, POST_SRQ_RECV) = (
-     0, 3, 4, 5, 8, 9, 13, 14, 17, 18, 20, 21, 23, 24, 25, 26, 27, 28, 29, 32, 35, 36)
+POLL_CQ, MODIFY_QP, POST_SEND, POST_RECV, POST_SRQ_RECV = 21, 26, 28, 29, 36
 EXTENDED = 0x80000000
 CORE_IN, CORE_OUT, WRITE_CMD = 0, 1, 2
-# Numbers in responses of commands, and descriptors in requests, by their offsets.
-RESPONSE_NUMBERS = {REG_MR: {4: "key", 8: "key"}, ALLOC_MW: {4: "key"}, CREATE_QP: {4: "qpn"}}
-RESPONSE_NAMES = {"RESP_LKEY": "key", "RESP_RKEY": "key", "RESP_QP_NUM": "qpn"}  # the ends of attributes' names
-REQUEST_FDS = {CREATE_CQ: 24}
 # fuzz/device.h: the handles that the targets of one call have, by the kernel's ids of the objects
-PD, CQ, QP, SRQ, AH, MW, MR = 1, 3, 4, 5, 6, 8, 7
 FILLED = {1: 0, 3: 1, 4: 2, 11: 3, 7: 4, 5: 5, 6: 6, 8: 7, 13: 9}
-REQUEST_HANDLES = {DEALLOC_PD: {0: PD}, CREATE_AH: {16: PD}, DESTROY_AH: {0: AH}, REG_MR: {32: PD}, DEREG_MR: {0: MR}, ALLOC_MW: {8: PD},
-                   DESTROY_CQ: {8: CQ}, POLL_CQ: {8: CQ}, REQ_NOTIFY_CQ: {0: CQ}, CREATE_QP: {16: PD, 20: CQ, 24: CQ}, QUERY_QP: {8: QP},
-                   MODIFY_QP: {64: QP}, DESTROY_QP: {8: QP}, POST_SEND: {8: QP}, POST_RECV: {8: QP}, CREATE_SRQ: {16: PD},
-                   DESTROY_SRQ: {8: SRQ}, POST_SRQ_RECV: {8: SRQ}}
+# Numbers that a device chooses for its objects: what a response has of them goes into later requests.
+NUMBERS = "lkey", "rkey", "qpn", "srqn", "wqn"
 
 Call = collections.namedtuple("Call", "file ioctl result pieces")
 Piece = collections.namedtuple("Piece", "addr kind data")
@@ -164,55 +156,96 @@ class Client:
                 struct.pack_into("<Q", data, at, BUFFER + (number(data, at, 8) & 0x7fff))
 
 
-def request_numbers(command, request):
-    """The offsets of keys and QP numbers in a request, with their kinds."""
-    if command == MODIFY_QP and len(request) >= 88:
-        yield 84, "qpn"
-    if command not in (POST_SEND, POST_RECV, POST_SRQ_RECV) or len(request) < 24:
+class Schema:
+    """The structs of commands, and what their fields mean (src/call/roles.txt), as contrib/python/stored.py keeps them."""
+
+    def __init__(self, path):
+        stored = json.loads(path.read_text())
+        self.attributes, commands = stored["fields"]["attributes"], stored["fields"]["commands"]
+        self.sge = self.attributes["UVERBS_ATTR_ADVISE_MR_SGE_LIST"]
+        rows = [c for tree in stored["trees"].values() for o in tree for c in o["commands"]]
+        self.commands = {c["id"] | EXTENDED * c.get("extended", False): commands[c["name"]] for c in rows}
+
+    def command(self, number):
+        none = {"size": 0, "fields": []}
+        return self.commands.get(number, {"request": none, "response": none})
+
+
+SCHEMA = Schema(pathlib.Path(__file__).resolve().parents[1] / "contrib/python/uverbs.json")
+
+
+def value_of(field, data):
+    return number(data, field["at"], field["size"])
+
+
+def is_read(of, field, data):
+    """Does the kernel read the field of this struct?"""
+    while "if" in field:
+        when, field = field["if"], next(f for f in of["fields"] if f["name"] == field["if"]["field"])
+        if not value_of(field, data) & when["flags"] and value_of(field, data) not in when["values"]:
+            return False
+    return True
+
+
+def fields_of(of, data, at=0):
+    """The fields of a struct that begins in the data at an offset, if the data have them and the kernel reads them: (offset, field)."""
+    data = data[at:]
+    for f in of["fields"]:
+        if f["at"] + f["size"] * f.get("count", 1) <= len(data) and is_read(of, f, data):
+            yield at + f["at"], f
+
+
+def counted(of, role, array, data):
+    """The value of the field with this role that counts the array; 0 if there is none."""
+    return next((value_of(f, data) for f in of["fields"] if f.get("role") == role and f["array"] == array), 0)
+
+
+def request_fields(of, data):
+    """The fields of a request, of the elements of its flexible array and of their scatter/gather elements: (offset, field)."""
+    yield from fields_of(of, data)
+    if "element" not in of or len(data) < of["size"]:
         return
-    requests, elements, size = struct.unpack_from("<III", request, 12)
-    if command == POST_SEND:
-        for at in range(24, 24 + requests * size, size):
-            opcode = number(request, at + 12)
-            yield (at + 28, "qpn") if opcode <= 3 and number(request, at + 24) == 0 else (at + 32, "key")
-    for i in range(elements):
-        yield 24 + requests * size + i * 16 + 12, "key"
-
-
-def request_addresses(command, request):
-    """The offsets of the addresses in a request to post, of which some are those of inline data."""
-    if command not in (POST_SEND, POST_RECV, POST_SRQ_RECV) or len(request) < 24:
-        return []
-    requests, elements, size = struct.unpack_from("<III", request, 12)
-    return [24 + requests * size + i * 16 for i in range(elements)]
+    at, size = of["size"], counted(of, "size", of["tail"], data)
+    for _ in range(min(counted(of, "count", of["tail"], data), len(data))):
+        yield from fields_of(of["element"], data, at)
+        at += size
+    for _ in range(min(counted(of, "count", "sge", data), len(data))):
+        yield from fields_of(SCHEMA.sge, data, at)
+        at += SCHEMA.sge["size"]
 
 
 class Request:
     """A command's request, within the bytes of its call at an offset."""
 
     def __init__(self, client, call, command, body):
-        self.command, self.copies = command & 0xffff, []
-        if self.command == REG_MR and len(body) >= 40:
-            client.add_region(call.file, number(body, 8, 8), number(body, 16, 8))
-        for at, kind in request_numbers(self.command, body):
-            source = client.numbers.get((kind, number(body, at)))
-            if source is not None and at + 4 <= len(body):
-                self.copies.append((source, at))
-        if self.command in REQUEST_FDS and number(body, REQUEST_FDS[self.command]) != 0xffffffff:
-            at = REQUEST_FDS[self.command]
-            struct.pack_into("<I", body, at, client.fd(call.file, number(body, at)))
-        client.words(call.file, body, request_addresses(self.command, body))
-        for at, obj in REQUEST_HANDLES.get(self.command, {}).items():
-            if client.filled and at + 4 <= len(body):
-                struct.pack_into("<I", body, at, FILLED[obj])
+        self.command, self.copies, of = command, [], SCHEMA.command(command)["request"]
+        fields = [(at, f, f.get("role")) for at, f in request_fields(of, body)]
+        for at, f, role in fields:
+            value = number(body, at, f["size"])
+            if role == "address":
+                client.add_region(call.file, value, number(body, *self.beside(of, f)))
+            elif role in NUMBERS and (role, value) in client.numbers:
+                self.copies.append((client.numbers[role, value], at))
+            elif role == "fd" and "object" in f and value != 0xffffffff:
+                struct.pack_into("<I", body, at, client.fd(call.file, value))
+        client.words(call.file, body, [at for at, _, role in fields if role == "at"])
+        for at, f, role in fields:
+            if role == "handle" and client.filled and f["object"] in FILLED:
+                struct.pack_into("<I", body, at, FILLED[f["object"]])
+
+    @staticmethod
+    def beside(of, field):
+        """The place and the size of the field that has an address's length."""
+        return next((f["at"], f["size"]) for f in of["fields"] if f["name"] == field["beside"])
 
     def learn(self, client, call, response, place):
         """Remembers the numbers and the descriptor in the response."""
-        for at, kind in RESPONSE_NUMBERS.get(self.command, {}).items():
-            if at + 4 <= len(response):
-                client.numbers[kind, number(response, at)] = place + at - OUT
-        if self.command in (GET_CONTEXT, CREATE_COMP_CHANNEL) and len(response) >= 4 and number(response, 0) < 1 << 31:
-            client.add_fd(call.file, number(response, 0))
+        for at, f in fields_of(SCHEMA.command(self.command)["response"], response):
+            value = number(response, at, f["size"])
+            if f.get("role") in NUMBERS:
+                client.numbers[f["role"], value] = place + at - OUT
+            elif f.get("role") == "fd" and value < 1 << 31:
+                client.add_fd(call.file, value)
 
 
 # ---- calls ------------------------------------------------------------------------------------------------------------------------------
@@ -282,9 +315,9 @@ class Tree:
         self.outs[data] = place
         struct.pack_into("<Q", self.head, at + 8, place)
         written = memory(self.call, WRITTEN, data, 4)
-        for end, kind in RESPONSE_NAMES.items():
-            if name.endswith(end) and written:
-                self.client.numbers[kind, number(written, 0)] = place - OUT
+        role = SCHEMA.attributes.get(name, {}).get("role")
+        if role in NUMBERS and written:
+            self.client.numbers[role, number(written, 0)] = place - OUT
 
     def input(self, ident, body, at):
         body = bytearray(body)
@@ -326,7 +359,7 @@ def convert_ioctl(client, call, trace):
         return None
     tree = Tree(client, call, head, trace)
     tree.finish()
-    name = f"ioctl-{tree.object}-{tree.method}" + (f"-{tree.request.command}" if tree.request else "")
+    name = f"ioctl-{tree.object}-{tree.method}" + (f"-{tree.request.command & 0xffff}" if tree.request else "")
     return name, bytes(tree.head + tree.data), tree.copies
 
 

@@ -98,6 +98,49 @@ def test_trace_of_a_program_becomes_a_seed_whose_calls_have_the_same_results(tmp
     assert f"{succeeded} of {calls} calls succeed" in run(BUILD / "fuzz/fuzz-calls", "--tell", tmp_path / "calls").stdout
 
 
+# A client whose device has given descriptor 7, the numbers 5 and 9, and objects: struct.unpack() of what a request becomes in a seed.
+SEEDS = """
+import collections, struct, sys
+sys.argv = ["seeds.py", "", "", ""]
+sys.path.insert(0, "fuzz")
+import seeds
+client, call = seeds.Client(), collections.namedtuple("Call", "file")(0)
+client.add_fd(0, 7)
+client.numbers = {("rkey", 5): 40, ("qpn", 5): 44, ("lkey", 9): 48}
+
+def made(command, form, *values):
+    body = bytearray(struct.pack(form, *values))
+    request = seeds.Request(client, call, command, body)
+    return struct.unpack(form, body), request.copies
+"""
+
+
+def seed_says(text):
+    done = run(sys.executable, "-c", SEEDS + text)
+    assert done.returncode == 0, done.stdout
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("command, form, at", [(18, "=QQIIiI", 4), (18 | 1 << 31, "=QIIiIII", 3)])
+def test_descriptor_of_a_recorded_request_becomes_that_of_the_target(command, form, at):
+    values = [7 if i == at else 0 for i in range(len(form) - 1)]
+    assert seed_says(f"print(made({command}, {form!r}, *{values})[0][{at}] == seeds.FIRST_FD)") == "True"
+
+
+def test_numbers_of_a_work_request_are_those_that_its_opcode_selects():
+    # One work request with one scatter/gather element. The number 5 is where wr.ud.remote_qpn, wr.rdma.rkey and wr.atomic.rkey are.
+    form, union = "=QIIIIQIIIIIIIIIIIIQII", (0, 5, 5, 0, 0, 0, 5, 0)
+    for opcode, copy in (0, (40, 56)), (2, (44, 52)), (5, (40, 72)):
+        values = (0, 0, 1, 1, 56, 0, 1, opcode, 0, 0, *union, 0, 0, 9)
+        assert seed_says(f"print(made(28, {form!r}, *{values})[1])") == str([copy, (48, 92)]), opcode
+
+
+def test_handles_are_those_of_the_targets_objects():
+    form, values = "=QQIIIIIIIIIBBBx", [0, 0, 90, 91, 92, 93, *[1] * 5, 0, 2]
+    said = f"client.filled = True; print(*[made(24, {form!r}, *{values}, srq)[0][2:6] for srq in (0, 1)])"
+    assert seed_says(said) == "(0, 1, 1, 93) (0, 1, 1, 5)"
+
+
 def test_corpus_is_small():
     files = [p for p in (ROOT / "fuzz/corpus").rglob("*") if p.is_file()]
     assert len(files) <= 1500 and sum(p.stat().st_size for p in files) < 1 << 20
