@@ -22,19 +22,22 @@ static void setup(void)
 	r = (struct uvd_replay){ .qps = json_object() };
 	script = (struct uvd_script){};
 	was = (struct uvd_trace_decoded){ .open = &client, .script = &script, .row = &row };
+	uvd_trace_decoded_start(&was);
+	uvd_trace_handle(&was, "qp_handle", UVERBS_OBJECT_QP, QP);
 	row = (struct uverbsd_tree_row){ .kind = UVERBSD_TREE_COMMAND, .id = IB_USER_VERBS_CMD_MODIFY_QP };
 	strcpy(row.name, "IB_USER_VERBS_CMD_MODIFY_QP");
 	call = (struct uvd_replay_call){ .r = &r,
 					 .f = &file,
 					 .was = &was,
 					 .row = &row,
-					 .values = json_pack("{s:i,s:i}", "qp_handle", QP, "attr_mask", 3),
+					 .values = json_pack("{s:i}", "attr_mask", 3),
 					 .attrs = json_array() };
 }
 
 static void teardown(void)
 {
 	json_decref(r.qps);
+	uvd_trace_decoded_free(&was);
 	json_decref(call.values);
 	json_decref(call.attrs);
 	uvd_prog_list_free(&r.list);
@@ -105,6 +108,7 @@ START_TEST(test_conditions_ask_for_what_was_done_to_the_qp)
 	ck_assert(!listed_when("qp_now=0")); /* the trace did not create it */
 	was.creates = true;
 	was.created = QP;
+	was.created_object = UVERBS_OBJECT_QP;
 	uvd_replay_qp_note(&call, "CREATE_QP");
 	was.creates = false;
 	ck_assert(listed_when("qp_now=0"));
@@ -137,6 +141,7 @@ START_TEST(test_an_output_is_listed_by_its_name_or_that_of_its_struct)
 
 	strcpy(row.name, "IB_USER_VERBS_CMD_CREATE_CQ");
 	ck_assert(uvd_prog_list_add(&r.list, "| a | CREATE_CQ | cqe | 0x2 | * | cqe=2 | why |"));
+	ck_assert(uvd_prog_list_add(&r.list, "| c | CREATE_CQ | cqe | * | * | other=2 | why |"));
 	ck_assert(uvd_prog_list_add(&r.list, "| b | CREATE_CQ | caps | * | 0x3 | | why |"));
 	ck_assert(uvd_replay_output_is_listed(&call, "resp_cqe", two, three));
 	ck_assert(!uvd_replay_output_is_listed(&call, "resp_cqe", three, two));
@@ -146,6 +151,7 @@ START_TEST(test_an_output_is_listed_by_its_name_or_that_of_its_struct)
 	r.kernel = true;
 	ck_assert(uvd_replay_output_is_listed(&call, "resp_cqe", three, two));
 	ck_assert_uint_eq(r.list.rows[0].hits, 2);
+	ck_assert_uint_eq(r.list.rows[1].hits, 0);
 	json_decref(two);
 	json_decref(three);
 }

@@ -122,9 +122,10 @@ static void value_text(const json_t *value, char text[UVD_WORDS])
 /* Returns the recorded handle of the region that a call is about: of REREG_MR or QUERY_MR. */
 static uint32_t mr_handle(const struct uvd_replay_call *c)
 {
-	const json_t *handle = json_object_get(c->was->in, "mr_handle");
+	uint32_t handle = 0;
 
-	return json_integer_value(handle ? handle : json_object_get(c->was->in, "handle"));
+	uvd_trace_uses(c->was, UVERBS_OBJECT_MR, &handle);
+	return handle;
 }
 
 /* Returns the memory of that region, or NULL. */

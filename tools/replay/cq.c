@@ -94,10 +94,19 @@ static void completions_add(const struct uvd_replay_call *recorded, json_t *mine
 	}
 }
 
+/* Returns the field of the request that says how many completions may come, or NULL. */
+static const struct uvd_field *poll_count(const struct uvd_replay_call *c)
+{
+	const struct uvd_command_fields *fields = uvd_command_fields(c->row->name);
+	const struct uvd_field *f = uvd_struct_counter(fields->request, fields->response->tail, UVD_ROLE_COUNT);
+
+	return f && uvd_field_end(f) <= c->request_len ? f : NULL;
+}
+
 /* Makes the poll for up to `num` completions. Returns what it returned. */
 static long poll_make(struct uvd_replay_cq *cq, struct uvd_replay_call *c, uint32_t num)
 {
-	const struct uvd_field *ne = uvd_replay_field(uvd_command_fields(c->row->name)->request, "ne", c->request_len);
+	const struct uvd_field *ne = poll_count(c);
 	const uint32_t room = (c->response_len - sizeof(struct ib_uverbs_poll_cq_resp)) / sizeof(struct ib_uverbs_wc);
 	long ret;
 
@@ -131,8 +140,7 @@ bool uvd_replay_is_poll(const struct uvd_replay_call *c)
 {
 	return c->row && uvd_replay_is_command(c, IB_USER_VERBS_CMD_POLL_CQ) && c->was->call->result >= 0 &&
 	       c->response && c->response != c->r->none && c->response_len >= sizeof(struct ib_uverbs_poll_cq_resp) &&
-	       c->request && c->request != c->r->none &&
-	       uvd_replay_field(uvd_command_fields(c->row->name)->request, "ne", c->request_len);
+	       c->request && c->request != c->r->none && poll_count(c);
 }
 
 static void call_drop(struct uvd_replay_call *c)
@@ -145,11 +153,13 @@ static void call_drop(struct uvd_replay_call *c)
 
 bool uvd_replay_poll(struct uvd_replay_call *c)
 {
-	const uint32_t handle = json_integer_value(json_object_get(c->was->in, "cq_handle"));
-	struct uvd_replay_cq *cq = cq_of(c->r, c->f->file, handle);
+	struct uvd_replay_cq *cq;
+	uint32_t handle = 0;
 	uint8_t *was = calloc(1, c->response_len);
 	long ret;
 
+	uvd_trace_uses(c->was, UVERBS_OBJECT_CQ, &handle);
+	cq = cq_of(c->r, c->f->file, handle);
 	if (cq && was) {
 		size_t len = uvd_image_get(&c->was->image, UVD_PIECE_WRITTEN, c->response_was, was, c->response_len);
 

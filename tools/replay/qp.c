@@ -3,6 +3,7 @@
  * What the calls before have done to a QP: the conditions qp_now= and after= of the list of differences ask for it. A
  * call of a trace is compared alone, so the replay remembers it.
  */
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,18 +12,20 @@
 /* Returns what is remembered of this call's QP, or NULL: the call names none, or one that the trace did not create. */
 static json_t *qp_of(const struct uvd_replay_call *c)
 {
-	const json_t *handle = json_object_get(c->values, "qp_handle");
+	uint32_t handle;
 	char key[48];
 
-	snprintf(key, sizeof(key), "%llu %lld", (unsigned long long)c->f->file, (long long)json_integer_value(handle));
-	return handle ? json_object_get(c->r->qps, key) : NULL;
+	if (!uvd_trace_uses(c->was, UVERBS_OBJECT_QP, &handle))
+		return NULL;
+	snprintf(key, sizeof(key), "%llu %u", (unsigned long long)c->f->file, handle);
+	return json_object_get(c->r->qps, key);
 }
 
 static void qp_created(struct uvd_replay_call *c)
 {
 	char key[48];
 
-	snprintf(key, sizeof(key), "%llu %lld", (unsigned long long)c->f->file, (long long)c->was->created);
+	snprintf(key, sizeof(key), "%llu %u", (unsigned long long)c->f->file, c->was->created);
 	json_object_set_new(c->r->qps, key, json_pack("{s:i,s:{}}", "state", 0, "after"));
 }
 
@@ -31,7 +34,7 @@ void uvd_replay_qp_note(struct uvd_replay_call *c, const char *target)
 	const json_t *mask = json_object_get(c->values, "attr_mask"), *state = json_object_get(c->values, "qp_state");
 	json_t *qp = qp_of(c);
 
-	if (c->was->creates && strstr(target, "QP") && strstr(target, "CREATE"))
+	if (c->was->creates && c->was->created_object == UVERBS_OBJECT_QP)
 		qp_created(c);
 	if (!qp)
 		return;

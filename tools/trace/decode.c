@@ -326,15 +326,21 @@ static void name_call(struct uvd_trace_decoded *d)
 	uvd_unique_method(d->script, d->row, d->verb);
 }
 
+void uvd_trace_decoded_start(struct uvd_trace_decoded *d)
+{
+	d->in = json_object();
+	d->out = json_object();
+	d->handles = json_object();
+	d->uses = json_object();
+	d->words = json_object();
+	d->numbers = json_object();
+}
+
 bool uvd_trace_decode(struct uvd_trace_reader *r, const struct uvd_trace_call *call, struct uvd_trace_decoded *d)
 {
 	*d = (struct uvd_trace_decoded){ .call = call };
 	d->image = (struct uvd_trace_image){ .pieces = (const uint8_t *)(call + 1), .len = call->pieces };
-	d->in = json_object();
-	d->out = json_object();
-	d->handles = json_object();
-	d->words = json_object();
-	d->numbers = json_object();
+	uvd_trace_decoded_start(d);
 	if (!uvd_image_ok(&d->image) || !uvd_image_index(&d->image))
 		return false;
 	d->open = uvd_trace_find(r, call->file);
@@ -359,6 +365,7 @@ void uvd_trace_decoded_free(struct uvd_trace_decoded *d)
 	json_decref(d->in);
 	json_decref(d->out);
 	json_decref(d->handles);
+	json_decref(d->uses);
 	json_decref(d->words);
 	json_decref(d->numbers);
 }

@@ -60,11 +60,7 @@ void uvd_trace_decode_entry(struct uvd_trace_reader *r, const struct uvd_trace_e
 	const struct uvd_struct *of = entry_struct(e->kind);
 
 	*d = (struct uvd_trace_decoded){ .entry = true };
-	d->in = json_object();
-	d->out = json_object();
-	d->handles = json_object();
-	d->words = json_object();
-	d->numbers = json_object();
+	uvd_trace_decoded_start(d);
 	d->open = uvd_trace_find(r, e->file);
 	d->script = d->open && d->open->names ? &d->open->names->script : NULL;
 	d->stand_in = (struct uvd_trace_call){ .file = e->file, .begin = e->time };

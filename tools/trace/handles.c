@@ -19,6 +19,27 @@ const char *uvd_trace_type_of(const struct uvd_trace_decoded *d, uint32_t handle
 	return json_string_value(json_object_get(handle_known(d, handle), "type"));
 }
 
+static void uses_add(struct uvd_trace_decoded *d, uint16_t object, uint32_t handle)
+{
+	char key[16];
+
+	snprintf(key, sizeof(key), "%u", object);
+	if (!json_object_get(d->uses, key))
+		json_object_set_new(d->uses, key, json_integer(handle));
+}
+
+bool uvd_trace_uses(const struct uvd_trace_decoded *d, uint16_t object, uint32_t *handle)
+{
+	const json_t *used;
+	char key[16];
+
+	snprintf(key, sizeof(key), "%u", object);
+	used = json_object_get(d->uses, key);
+	if (used)
+		*handle = json_integer_value(used);
+	return used;
+}
+
 void uvd_trace_handle(struct uvd_trace_decoded *d, const char *name, uint16_t object, uint32_t handle)
 {
 	json_t *known = handle_known(d, handle);
@@ -31,6 +52,7 @@ void uvd_trace_handle(struct uvd_trace_decoded *d, const char *name, uint16_t ob
 	/* A command need not use the field: without an SRQ, srq_handle is 0, and that is another object's. */
 	if (known && object != is)
 		return;
+	uses_add(d, object, handle);
 	full = d->script ? uvd_view_object(&d->script->view, object) : NULL;
 	if (!full)
 		return;

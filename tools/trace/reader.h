@@ -120,6 +120,7 @@ struct uvd_trace_decoded {
 	char object[UVD_SHORT_NAME], verb[UVD_SHORT_NAME];
 	json_t *in, *out; /* values by name */
 	json_t *handles; /* of values that are handles: the name of the object, by the value's name */
+	json_t *uses; /* the handles of objects that the call names: the first of each type, by the type's number */
 	json_t *words; /* what the text shows for other values: GIDs, and numbers of QPs */
 	json_t *numbers; /* of values that the device has chosen: UVD_TRACE_QPN and so on, by the value's name */
 	json_t *qp_type; /* the value that is the type of the QP that the call creates, or NULL */
@@ -131,6 +132,8 @@ struct uvd_trace_decoded {
 	uint16_t destroyed_object;
 };
 
+/* Makes the objects that have its values. Decoding does that first. */
+void uvd_trace_decoded_start(struct uvd_trace_decoded *d);
 /* Decodes a call. Returns false if its record is malformed. Pair it with uvd_trace_decoded_free(). */
 bool uvd_trace_decode(struct uvd_trace_reader *r, const struct uvd_trace_call *call, struct uvd_trace_decoded *d);
 void uvd_trace_decoded_free(struct uvd_trace_decoded *d);
@@ -168,7 +171,9 @@ void uvd_trace_value(struct uvd_trace_decoded *d, json_t *to, const char *name, 
 		     const uint8_t *data, size_t len);
 /* Says that the value `name` is a handle of this object. UVD_NO_OBJECT: of whichever it is. */
 void uvd_trace_handle(struct uvd_trace_decoded *d, const char *name, uint16_t object, uint32_t handle);
-/* The same of a descriptor. */
+/* Reads the handle of the first object of this type that the call names. Returns false if it names none. */
+bool uvd_trace_uses(const struct uvd_trace_decoded *d, uint16_t object, uint32_t *handle);
+/* As uvd_trace_handle(), of a descriptor. */
 void uvd_trace_fd(struct uvd_trace_decoded *d, const char *name, uint16_t object, int32_t fd);
 /* The call has created the object that this descriptor stands for: remembers it, and says so. */
 void uvd_trace_fd_created(struct uvd_trace_decoded *d, const char *name, uint16_t object, int32_t fd);

@@ -28,22 +28,18 @@ const struct uverbsd_tree_row *uvd_trace_command_row(const struct uvd_script *s,
 	return NULL;
 }
 
-/* The number in a field of the request, or 0. */
-static uint64_t request_number(const struct uvd_trace_decoded *d, const char *name)
-{
-	return json_integer_value(json_object_get(d->in, name));
-}
-
 /* ---- work requests ----------------------------------------------------------------------------------------------- */
 
 /* A SEND on a QP of another type than UD has no address: the fields are not set, and say nothing. */
 static void remove_address(struct uvd_trace_decoded *d, const char *wr)
 {
-	const char *type = uvd_trace_type_of(d, request_number(d, "qp_handle")), *name;
+	const char *type, *name;
 	char prefix[2 * UVD_SHORT_NAME];
+	uint32_t qp;
 	json_t *value;
 	void *next;
 
+	type = uvd_trace_uses(d, UVERBS_OBJECT_QP, &qp) ? uvd_trace_type_of(d, qp) : NULL;
 	if (!type || !strcmp(type, "UD"))
 		return;
 	snprintf(prefix, sizeof(prefix), "%s.wr.ud.", wr);
@@ -56,16 +52,13 @@ static void remove_address(struct uvd_trace_decoded *d, const char *wr)
 	}
 }
 
-/* Adds the scatter/gather elements of a work request. Returns how many bytes of `sges` are its own. */
-static size_t add_sges(struct uvd_trace_decoded *d, const char *wr, const uint8_t *sges, size_t len)
+/* Adds `num` scatter/gather elements of a work request. Returns how many bytes of `sges` are its own. */
+static size_t add_sges(struct uvd_trace_decoded *d, const char *wr, uint64_t num, const uint8_t *sges, size_t len)
 {
 	const struct uvd_struct *of = uvd_attr_fields("UVERBS_ATTR_ADVISE_MR_SGE_LIST")->of;
-	char name[2 * UVD_SHORT_NAME];
-	uint64_t num;
+	char name[UVD_SHORT_NAME];
 	size_t i;
 
-	snprintf(name, sizeof(name), "%s.num_sge", wr);
-	num = json_integer_value(json_object_get(d->in, name));
 	for (i = 0; of && i < num && (i + 1) * of->size <= len; i++) {
 		snprintf(name, sizeof(name), "%s.sge.%zu", wr, i);
 		uvd_trace_struct(d, d->in, name, of, sges + i * of->size, of->size);
@@ -76,14 +69,22 @@ static size_t add_sges(struct uvd_trace_decoded *d, const char *wr, const uint8_
 size_t uvd_trace_work_request(struct uvd_trace_decoded *d, const char *name, const struct uvd_struct *of,
 			      const uint8_t *wr, size_t size, const uint8_t *sges, size_t len)
 {
+	const struct uvd_field *num_sge = uvd_struct_counter(of, "sge", UVD_ROLE_COUNT);
+
 	uvd_trace_struct(d, d->in, name, of, wr, size < of->size ? size : of->size);
 	remove_address(d, name);
-	return add_sges(d, name, sges, len);
+	if (!num_sge || uvd_field_end(num_sge) > size)
+		return 0;
+	return add_sges(d, name, uvd_field_get(num_sge, wr), sges, len);
 }
 
-static void add_work_requests(struct uvd_trace_decoded *d, const struct uvd_struct *of, const uint8_t *tail, size_t len)
+/* request: a whole struct `of`, which says how many there are, and how large each is. */
+static void add_work_requests(struct uvd_trace_decoded *d, const struct uvd_struct *of, const uint8_t *request,
+			      const uint8_t *tail, size_t len)
 {
-	const uint64_t num = request_number(d, "wr_count"), size = request_number(d, "wqe_size");
+	const struct uvd_field *each = uvd_struct_counter(of, of->tail, UVD_ROLE_SIZE);
+	const uint64_t num = uvd_struct_tail_count(of, request, of->size),
+		       size = each ? uvd_field_get(each, request) : 0;
 	const uint64_t all = size <= len ? num * size : len;
 	const uint8_t *sges = tail + (all < len ? all : len);
 	size_t left = tail + len - sges;
@@ -93,7 +94,7 @@ static void add_work_requests(struct uvd_trace_decoded *d, const struct uvd_stru
 		size_t used;
 
 		snprintf(name, sizeof(name), "wr.%u", (unsigned int)i);
-		used = uvd_trace_work_request(d, name, of, tail + i * size, size, sges, left);
+		used = uvd_trace_work_request(d, name, of->tail_of, tail + i * size, size, sges, left);
 		sges += used;
 		left -= used;
 	}
@@ -151,8 +152,10 @@ static void add_request(struct uvd_trace_decoded *d, const struct uvd_struct *of
 	if (!of->size)
 		return;
 	uvd_trace_struct(d, d->in, "", of, c->request, size);
+	if (size < of->size)
+		return;
 	if (of->tail_of)
-		add_work_requests(d, of->tail_of, tail, len);
+		add_work_requests(d, of, c->request, tail, len);
 	else if (of->tail_role == UVD_ROLE_SPECS)
 		add_specs(d, tail, len);
 	else if (of->tail)
