@@ -364,7 +364,7 @@ static uint16_t attr_size(const char *name)
 {
 	const struct uvd_attr_row *row = attr_row(name);
 
-	return !row || row->len == UVD_LEN_ANY || row->type == UVD_ATTR_FLAGS ? 0 : row->len;
+	return !row || row->len == UVD_LEN_ANY ? 0 : row->len;
 }
 
 static bool attr_is_input(const char *name)

@@ -77,7 +77,7 @@ static void run_with(struct uvd_prog_run *run, const struct answer *with)
 /* Runs the program on both devices, and compares. */
 static void compare(const char *text, const struct answer *kernels, const struct answer *others)
 {
-	static const char row[] = "| numbers | * | qpn srqn lkey rkey | * | * | | chosen by the driver |";
+	static const char row[] = "| numbers | * | qpn srqn lkey rkey cqe | * | * | | chosen by the driver |";
 	FILE *in = fmemopen((void *)text, strlen(text), "r");
 	struct uvd_prog_list list = {};
 	const char *why = "";
@@ -151,14 +151,31 @@ START_TEST(test_a_region_that_is_registered_anew_has_new_keys)
 {
 	static const char text[] = TWO_REGIONS "write REREG_MR pd_handle=2 mr_handle=mr1\nwrite REG_MR\n";
 
-	compare(text,
-		(struct answer[]){ CONTEXT, { { 1, 10, 11 } }, { { 2, 20, 21 } }, { { 30, 31 } }, { { 3, 10, 11 } } },
-		(struct answer[]){ CONTEXT, { { 1, 50, 51 } }, { { 2, 60, 61 } }, { { 70, 71 } }, { { 3, 50, 51 } } });
+	static const struct answer kernels[] = {
+		CONTEXT, { { 1, 10, 11 } }, { { 2, 20, 21 } }, { { 30, 31 } }, { { 3, 10, 11 } }
+	};
+
+	compare(text, kernels,
+		(struct answer[]){ CONTEXT, { { 1, 50, 51 } }, { { 2, 60, 61 } }, { { 70, 71 } }, { { 3, 80, 81 } } });
 	SAME();
-	compare(text,
-		(struct answer[]){ CONTEXT, { { 1, 10, 11 } }, { { 2, 20, 21 } }, { { 30, 31 } }, { { 3, 10, 11 } } },
-		(struct answer[]){ CONTEXT, { { 1, 50, 51 } }, { { 2, 60, 61 } }, { { 60, 71 } }, { { 3, 50, 51 } } });
+	compare(text, kernels,
+		(struct answer[]){ CONTEXT, { { 1, 50, 51 } }, { { 2, 60, 61 } }, { { 60, 71 } }, { { 3, 80, 81 } } });
 	DIFFERS(3, "lkey");
+	/* The new keys are the region's: no other one gets them. */
+	compare(text, kernels,
+		(struct answer[]){ CONTEXT, { { 1, 50, 51 } }, { { 2, 60, 61 } }, { { 70, 71 } }, { { 3, 80, 71 } } });
+	DIFFERS(4, "rkey");
+}
+END_TEST
+
+START_TEST(test_only_numbers_of_objects_are_bound)
+{
+	static const char text[] = "write GET_CONTEXT\nwrite CREATE_CQ\nwrite CREATE_CQ\n";
+	static const struct answer kernels[] = { CONTEXT, { { 1, 10 } }, { { 2, 20 } } };
+
+	/* A size is no number of an object, even if the list says that the drivers choose it: two CQs can have one. */
+	compare(text, kernels, (struct answer[]){ CONTEXT, { { 1, 50 } }, { { 2, 50 } } });
+	SAME();
 }
 END_TEST
 
@@ -175,6 +192,18 @@ START_TEST(test_a_query_answers_the_keys_of_the_region)
 	DIFFERS(3, "rkey");
 	compare(text, kernels, (struct answer[]){ CONTEXT, { { 1, 50, 51 } }, { { 2, 60, 61 } }, { { 99, 51 } } });
 	DIFFERS(3, "lkey");
+}
+END_TEST
+
+/* Of an object that the comparison does not know, a query tells nothing: another object may get the number. */
+START_TEST(test_a_query_gives_no_number_to_an_object)
+{
+	static const char text[] =
+		"write GET_CONTEXT\nmethod QUERY_MR query_mr_handle=5 query_mr_resp_lkey\nwrite REG_MR\n";
+
+	compare(text, (struct answer[]){ CONTEXT, { { 30 } }, { { 1, 30, 31 } } },
+		(struct answer[]){ CONTEXT, { { 70 } }, { { 1, 80, 81 } } });
+	SAME();
 }
 END_TEST
 
@@ -203,7 +232,9 @@ int main(void)
 	tcase_add_test(t, test_each_device_chooses_its_own_keys);
 	tcase_add_test(t, test_a_key_belongs_to_its_region_until_that_is_destroyed);
 	tcase_add_test(t, test_a_region_that_is_registered_anew_has_new_keys);
+	tcase_add_test(t, test_only_numbers_of_objects_are_bound);
 	tcase_add_test(t, test_a_query_answers_the_keys_of_the_region);
+	tcase_add_test(t, test_a_query_gives_no_number_to_an_object);
 	tcase_add_test(t, test_a_qp_that_is_opened_again_has_one_number);
 	return run_suite("program: comparison of numbers", t);
 }
