@@ -43,6 +43,9 @@ static const char *command_name(uint32_t number)
 	return uvd_shape_command_at(i)->name;
 }
 
+/* Of each response; 0: it is not written. */
+static uint32_t second_word;
+
 static ssize_t fake_write(int fd, const void *bytes, size_t len)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = bytes;
@@ -57,6 +60,8 @@ static ssize_t fake_write(int fd, const void *bytes, size_t len)
 	}
 	memcpy(&response, hdr + 1, sizeof(response));
 	memcpy((void *)response, &a->handle, sizeof(a->handle));
+	if (second_word)
+		memcpy((uint8_t *)response + 4, &second_word, sizeof(second_word));
 	return len;
 }
 
@@ -391,6 +396,20 @@ START_TEST(test_the_model_says_nothing_about_a_descriptor_that_got_the_number_of
 }
 END_TEST
 
+START_TEST(test_reserved_bytes_of_a_response_hold_no_data)
+{
+	/* The second word of RESIZE_CQ's response is reserved. */
+	static const char text[] = "write GET_CONTEXT\ncq1: write CREATE_CQ\nwrite RESIZE_CQ cq_handle=cq1\n";
+
+	model_says(text, (struct answer[]){ { "CREATE_CQ", 1, 0 }, { "RESIZE_CQ", 31, 0 }, {} });
+	SAYS("", "");
+	second_word = 1;
+	model_says(text, (struct answer[]){ { "CREATE_CQ", 1, 0 }, { "RESIZE_CQ", 31, 0 }, {} });
+	second_word = 0;
+	SAYS("a byte that is no output", "untouched, or 0");
+}
+END_TEST
+
 /* The region may refer to the PD that the call beside it has made: it names the handle that the PD got. */
 START_TEST(test_an_object_that_a_call_beside_its_creation_names_may_be_busy)
 {
@@ -447,6 +466,7 @@ int main(void)
 	tcase_add_test(t, test_a_handle_that_an_object_has_is_not_given_out_again);
 	tcase_add_test(t, test_two_calls_at_the_same_time_do_not_get_one_handle);
 	tcase_add_test(t, test_a_handle_is_free_for_the_call_that_is_made_beside_its_destruction);
+	tcase_add_test(t, test_reserved_bytes_of_a_response_hold_no_data);
 	tcase_add_test(t, test_an_object_that_a_call_beside_its_creation_names_may_be_busy);
 	tcase_add_test(t, test_the_model_says_nothing_after_a_destruction_whose_object_a_call_beside_it_has_made);
 	tcase_add_test(t, test_an_srq_is_busy_while_a_qp_uses_it);

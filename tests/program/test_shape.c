@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "program/object.h"
 #include "program/program.h"
 #include "program/shape_values.h"
 #include "../suite.h"
@@ -239,6 +240,16 @@ START_TEST(test_requests_have_room_for_what_follows_them)
 }
 END_TEST
 
+START_TEST(test_commands_come_by_number_and_extended_ones_last)
+{
+	const struct uvd_shape_command *before = uvd_shape_command_at(0), *c;
+
+	for (unsigned int i = 1; (c = uvd_shape_command_at(i)); i++, before = c)
+		ck_assert_msg(c->ex > before->ex || (c->ex == before->ex && c->number > before->number), "%s", c->name);
+	ck_assert_str_eq(before->name, "EX_MODIFY_CQ");
+}
+END_TEST
+
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 enum { HANDLE = 77 };
@@ -254,25 +265,77 @@ static ssize_t device_write(int fd, const void *bytes, size_t len)
 	uint64_t response;
 
 	memcpy(&response, (const uint8_t *)bytes + sizeof(struct ib_uverbs_cmd_hdr), sizeof(response));
-	memcpy((void *)response, &handle, sizeof(handle));
+	/* Other commands do not begin with the address of a response. */
+	if (response >= UVD_PROG_ARENA && response < UVD_PROG_ARENA + UVD_PROG_SLOT_SIZE)
+		memcpy((void *)response, &handle, sizeof(handle));
 	return len;
+}
+
+static const struct uvd_prog_node_ops device_ops = { .open = device_open, .write = device_write };
+static struct uvd_prog program;
+
+/* Runs a program, whose calls make the object HANDLE, in a child. */
+static struct uvd_prog_run *run_program(const char *text)
+{
+	struct uvd_prog_run *run = uvd_prog_run_new_with(&device_ops, "fake", 0);
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	const char *why = "";
+
+	ck_assert_ptr_nonnull(run);
+	memset(&program, 0, sizeof(program));
+	ck_assert_msg(!uvd_prog_parse(&program, in, &why), "%s", why);
+	fclose(in);
+	uvd_prog_run_start(run, &program);
+	uvd_prog_run_wait(run);
+	ck_assert_str_eq(run->trouble, "");
+	return run;
 }
 
 /* The process that runs the calls is a child: its records must mean the same in its parent. */
 START_TEST(test_outputs_of_a_run_have_names_in_the_process_that_started_it)
 {
-	static const struct uvd_prog_node_ops ops = { .open = device_open, .write = device_write };
-	static struct uvd_prog p = { .num_calls = 1, .calls = { { .target = "ALLOC_PD" } } };
-	struct uvd_prog_run *run = uvd_prog_run_new_with(&ops, "fake", 0);
+	struct uvd_prog_run *run = run_program("write ALLOC_PD\n");
 	uint64_t value;
 
-	ck_assert_ptr_nonnull(run);
-	uvd_prog_run_start(run, &p);
-	uvd_prog_run_wait(run);
-	ck_assert_str_eq(run->trouble, "");
 	ck_assert(uvd_prog_output(&run->records[0], "handle", &value));
 	ck_assert_uint_eq(value, HANDLE);
 	ck_assert(uvd_prog_output(&run->records[0], "pd_handle", &value));
+	uvd_prog_run_free(run);
+}
+END_TEST
+
+/* Members of a union are in the same bytes, and a number is the beginning of a longer field. */
+START_TEST(test_a_field_that_is_given_keeps_its_bytes)
+{
+	struct uvd_prog_run *run = run_program("write POST_SEND wr.rdma.remote_addr=0x1122334455667788\n"
+					       "write MODIFY_QP dgid=5\n"
+					       "write MODIFY_QP dest.port_num=7\n");
+	uint64_t value;
+
+	ck_assert(uvd_prog_input(&run->records[0], "wr.rdma.remote_addr", &value));
+	ck_assert_uint_eq(value, 0x1122334455667788);
+	ck_assert(uvd_prog_input(&run->records[1], "dgid.begin", &value));
+	ck_assert_uint_eq(value, 5);
+	ck_assert(uvd_prog_input(&run->records[1], "dgid", &value));
+	ck_assert_uint_eq(value, 0);
+	ck_assert(uvd_prog_input(&run->records[2], "av_port", &value));
+	ck_assert_uint_eq(value, 7);
+	uvd_prog_run_free(run);
+}
+END_TEST
+
+/* As files have them that were recorded before the fields of EX_DESTROY_WQ had names. */
+START_TEST(test_results_can_name_all_bytes_of_an_output)
+{
+	struct uvd_prog_run *run = run_program("write ALLOC_PD\n= ok out+0=x4e000000\n"),
+			    *expected = uvd_prog_run_new_with(&device_ops, "fake", 0);
+	unsigned int at;
+	uint64_t value;
+
+	ck_assert_ptr_null(uvd_prog_expect_run(&program, run, expected, &at));
+	ck_assert(uvd_prog_output(&expected->records[0], "handle", &value));
+	ck_assert_uint_eq(value, 0x4e);
+	uvd_prog_run_free(expected);
 	uvd_prog_run_free(run);
 }
 END_TEST
@@ -292,6 +355,9 @@ int main(void)
 	tcase_add_test(t, test_fields_with_values_do_not_overlap);
 	tcase_add_test(t, test_commands_say_what_they_make_and_end);
 	tcase_add_test(t, test_requests_have_room_for_what_follows_them);
+	tcase_add_test(t, test_commands_come_by_number_and_extended_ones_last);
+	tcase_add_test(t, test_a_field_that_is_given_keeps_its_bytes);
+	tcase_add_test(t, test_results_can_name_all_bytes_of_an_output);
 	tcase_add_test(t, test_outputs_of_a_run_have_names_in_the_process_that_started_it);
 	return run_suite("program: fields of calls", t);
 }
