@@ -174,7 +174,7 @@ static const char *field_given(const struct uvd_prog_call *call, const struct uv
 {
 	const char *word = uvd_prog_item(call, f->name);
 
-	return word || !f->field ? word : uvd_prog_item(call, f->field->name);
+	return word || !f->field || f->field->name == f->name ? word : uvd_prog_item(call, f->field->name);
 }
 
 /* Members of a union are in the same bytes: what the program gives comes after the defaults of other fields. */
