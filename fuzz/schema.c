@@ -102,7 +102,7 @@ static bool command_makes(const struct uvd_tree_write *w)
 {
 	if (w->object->cls != UVD_CLASS_IDR)
 		return false;
-	for (const struct uvd_field *f = uvd_command_fields(w->row->name)->response->fields; f->name; f++)
+	for (const struct uvd_field *f = uvd_tree_command_fields(w)->response->fields; f->name; f++)
 		if (f->makes)
 			return true;
 	return false;

@@ -118,6 +118,52 @@ struct uverbsd_tree_row {
 };
 
 /*
+ * Roles: what the fields of calls mean that are not the kernel's: those of plug-ins that state it. Returns rows of struct
+ * uverbsd_tree_role. It has the attributes of UVERBSD_METHOD_TREE_QUERY, which stand for these rows in the same way. A
+ * device without this method (EPROTONOSUPPORT) does not tell any.
+ */
+#define UVERBSD_METHOD_TREE_ROLES 0x1041
+
+/*
+ * Rows follow each other in the order of the tree. A command has a row of its request, and one of its response, if they
+ * are known; an attribute, or an element, has a row of its value. A row of a struct is followed by those of its fields,
+ * and the row of a field or value by one of its words, if it has any, and that by each word.
+ */
+enum uverbsd_tree_role_kind {
+	UVERBSD_TREE_ROLE_REQUEST =
+		1, /* a struct. name: its name; size: bytes, without its flexible array; text: that array */
+	UVERBSD_TREE_ROLE_RESPONSE, /* the same */
+	UVERBSD_TREE_ROLE_VALUE,
+	UVERBSD_TREE_ROLE_STRUCT, /* of the value before */
+	UVERBSD_TREE_ROLE_FIELD, /* text: the array whose elements it counts */
+	UVERBSD_TREE_ROLE_WORDS, /* name: of the enumeration; text: what its names begin with; size 1: a set of flags */
+	UVERBSD_TREE_ROLE_WORD, /* name; select_values: the value */
+};
+
+/* flags of a field */
+#define UVERBSD_TREE_ROLE_BIG 0x01 /* big-endian */
+#define UVERBSD_TREE_ROLE_MAKES 0x02 /* the handle of the object that the command makes */
+#define UVERBSD_TREE_ROLE_ENDS 0x04 /* the handle of the object that the command ends */
+#define UVERBSD_TREE_ROLE_OPTIONAL 0x08 /* a descriptor: -1 is none */
+
+/* As struct uverbsd_tree_row: 0 has no meaning, and later versions add fields at the end. */
+struct uverbsd_tree_role {
+	__u8 kind; /* enum uverbsd_tree_role_kind */
+	__u8 role; /* enum uvd_role (uverbsd/roles.h); of a struct: that of the elements of its flexible array */
+	__u8 flags;
+	__u8 row_kind; /* which row of the tree it is about: enum uverbsd_tree_kind, and its object, method, id and attr */
+	__u16 object, method, id, attr;
+	__u16 row_flags; /* UVERBSD_TREE_COMMAND_EX of an extended command */
+	__u16 at, size, count; /* of a field: as in struct uvd_field */
+	__u16 target, or_target; /* ids of objects that a handle, a descriptor or the array's elements stand for */
+	__u8 beside, selector; /* numbers, from 1, of fields of this struct */
+	__u8 reserved[2];
+	__aligned_u64 select_flags, select_values;
+	char name[64];
+	char text[64];
+};
+
+/*
  * The state of a port: takes a port of the device down or up for all its clients, as `uverbsctl port` does. Queries and
  * sysfs show the new state, and every open file of the device gets an event.
  *

@@ -14,7 +14,7 @@
  * Versions: UVD_API_VERSION grows when a plug-in that was compiled against older headers could misbehave; then the
  * loader refuses it, naming both versions. Otherwise struct uvd_plugin, struct uvd_backend, struct uvd_persona and
  * struct uvd_filter only grow at their end, and what an older plug-in does not have is zero. A newer plug-in loads if what the daemon does not
- * know is zero. Rows (schema.h) and objects (objects.h) do not change within a version.
+ * know is zero. Rows (schema.h), their roles (roles.h) and objects (objects.h) do not change within a version.
  */
 #ifndef UVERBSD_PLUGIN_H
 #define UVERBSD_PLUGIN_H
@@ -25,6 +25,7 @@
 #include <uverbsd/filter.h>
 #include <uverbsd/persona.h>
 #include <uverbsd/request.h>
+#include <uverbsd/roles.h>
 #include <uverbsd/schema.h>
 
 struct uvd_log;
@@ -77,6 +78,13 @@ struct uvd_plugin {
 	/* Ends with NULL; may be NULL. Stacked over the backend of a device by its option `filter`, or `uverbsctl filter`. */
 	const struct uvd_filter *const *filters;
 	size_t filter_size; /* sizeof(struct uvd_filter) */
+	/*
+	 * What the fields of its own rows mean (roles.h): of its write() commands, and of the attributes of its methods. Each
+	 * entry names a row; the lists end with an entry without a name; each may be NULL. All parts of uverbsd that name,
+	 * make or repeat calls read them. A row without an entry has bytes and numbers only.
+	 */
+	const struct uvd_command_fields *commands;
+	const struct uvd_attr_fields *attrs;
 };
 
 /* Begins the definition of a plug-in: UVD_PLUGIN(.name = "kv", .features = features); */

@@ -25,7 +25,7 @@ static const char *const ending_words[] = { "DESTROY_", "DEALLOC_", "DEREG_", "F
 static const char *const base_verbs[] = {
 	"GET_CONTEXT",	"ALLOC_ASYNC_EVENT",	"QUERY_CONTEXT",   "QUERY_DEVICE",
 	"QUERY_PORT",	"QUERY_PORT_SPEED",	"QUERY_GID_TABLE", "QUERY_GID_ENTRY",
-	"INFO_HANDLES", "QUERY_COMP_CNTR_CAPS", "TREE_QUERY",
+	"INFO_HANDLES", "QUERY_COMP_CNTR_CAPS", "TREE_QUERY",	   "TREE_ROLES",
 };
 
 static const char *names_after(const char *text, const char *prefix)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The calls of the kernel's ABI as data: the structs of write() commands and of attributes, field by field, and what each
- * field means; work requests and completions (work.h). Names, offsets and sizes are those of the headers that this build has; roles.txt states the roles
- * (structs.py makes tables of both). The tables are constant, and all functions can be called by any thread.
+ * The calls of the ABI as data: the structs of write() commands and of attributes, field by field, and what each field
+ * means; work requests and completions (work.h). Names, offsets and sizes of the kernel's are those of the headers that
+ * this build has; roles.txt states the roles (structs.py makes tables of both). Plug-ins bring the same tables for their
+ * own calls (uverbsd/roles.h). The tables are constant, and all functions can be called by any thread.
  */
 #ifndef UVD_CALL_H
 #define UVD_CALL_H
@@ -10,99 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <uverbsd/roles.h>
 #include "call/work.h"
-
-/* The words of an enumeration, or of a set of flags, without what all its names begin with. */
-struct uvd_word {
-	const char *name; /* NULL: end of the list */
-	uint64_t value;
-};
-
-struct uvd_words {
-	const char *name; /* "ibv_qp_state", the name of the enumeration in the header */
-	const char *prefix; /* "IBV_QPS_", what the names of all enumerators begin with */
-	bool flags; /* words can be joined by '|' */
-	const struct uvd_word *words;
-};
-
-/* The meanings of fields, of attributes and of the elements of arrays. roles.txt explains each. */
-enum uvd_role {
-	UVD_ROLE_UNKNOWN, /* the headers of this build have the field, and roles.txt has not: it is printed as a number */
-	UVD_ROLE_NUMBER,
-	UVD_ROLE_WORDS,
-	UVD_ROLE_FLAGS,
-	UVD_ROLE_HANDLE,
-	UVD_ROLE_FD,
-	UVD_ROLE_LKEY,
-	UVD_ROLE_RKEY,
-	UVD_ROLE_QPN,
-	UVD_ROLE_SRQN,
-	UVD_ROLE_WQN,
-	UVD_ROLE_ADDRESS,
-	UVD_ROLE_IOVA,
-	UVD_ROLE_AT,
-	UVD_ROLE_COUNT,
-	UVD_ROLE_LOG,
-	UVD_ROLE_SIZE,
-	UVD_ROLE_BYTES_OF,
-	UVD_ROLE_GID,
-	UVD_ROLE_LID,
-	UVD_ROLE_COOKIE,
-	UVD_ROLE_BYTES,
-	UVD_ROLE_STRUCT,
-	UVD_ROLE_SPECS, /* of a flow: each begins with its type and its size */
-	UVD_ROLE_RESERVED, /* of uvd_struct.reserved only */
-};
-
-/* No type of objects: the descriptor of a file that is not the device's. */
-#define UVD_NO_OBJECT 0xffff
-
-/* A field of a struct, or of a struct in it: "dest.dlid". */
-struct uvd_field {
-	const char *name; /* NULL: end of the list */
-	uint16_t at, size; /* bytes */
-	uint16_t count; /* of an array: its elements, of `size` bytes each; 0: a number */
-	enum uvd_role role;
-	uint16_t object, or_object; /* of a handle or a descriptor: UVERBS_OBJECT_..., or UVD_NO_OBJECT */
-	uint8_t beside; /* the number, from 1, of the field with an address's length or key */
-	/*
-	 * The number, from 1, of the field that says if the kernel reads this one: if it has one of these flags, or one of
-	 * these values (bit N for value N). 0: the kernel always reads it.
-	 */
-	uint8_t selector;
-	bool big; /* big-endian */
-	bool makes; /* of a response: the handle or descriptor of the object that the command creates */
-	bool ends; /* the handle of the object that the command destroys */
-	bool optional; /* a descriptor: -1 is none */
-	uint64_t select_flags, select_values;
-	const char *array; /* whose elements the field counts, "sge", or NULL */
-	const struct uvd_words *words; /* or NULL */
-};
-
-struct uvd_struct {
-	const char *name;
-	uint16_t size; /* bytes, without the flexible array */
-	const struct uvd_field *fields;
-	const char *tail; /* the name of its flexible array, or NULL */
-	const struct uvd_struct *tail_of; /* the array's elements, if they are structs */
-	enum uvd_role tail_role; /* UVD_ROLE_STRUCT, UVD_ROLE_SPECS, or the role of its elements, numbers of 4 bytes */
-	uint16_t tail_object; /* UVERBS_OBJECT_..., if they are handles */
-	const struct uvd_field
-		*reserved; /* no values of a call: the kernel requires that they are 0, or ignores them */
-};
-
-struct uvd_command_fields {
-	const char *command; /* IB_USER_VERBS_CMD_... */
-	const struct uvd_struct *request, *response;
-};
-
-struct uvd_attr_fields {
-	const char *attr; /* UVERBS_ATTR_... */
-	enum uvd_role role;
-	const struct uvd_struct *of; /* or NULL */
-	const struct uvd_words *words; /* or NULL */
-	uint16_t object, or_object; /* of a descriptor */
-};
 
 struct uvd_flow_kind {
 	const char *name; /* "ETH" */
@@ -151,6 +61,57 @@ uint64_t uvd_struct_tail_count(const struct uvd_struct *of, const uint8_t *data,
 
 /* Finds a field by its name, or by the end of it after a '.' if only one field ends so. */
 const struct uvd_field *uvd_struct_find(const struct uvd_struct *of, const char *word);
+
+/* ---- check.c: tables that are not this build's own --------------------------------------------------------------- */
+
+enum { UVD_CALL_WHY = 200 /* bytes of a reason */, UVD_CALL_FIELDS = 255 /* of a struct, at most */ };
+
+/*
+ * Is the struct one that the functions above and their callers can use? That of a request, of a response or of an
+ * attribute, which has up to `most` bytes. Returns false, and a reason that names the field.
+ */
+enum uvd_call_part { UVD_CALL_REQUEST, UVD_CALL_RESPONSE, UVD_CALL_VALUE };
+bool uvd_struct_check(const struct uvd_struct *of, enum uvd_call_part part, size_t most, char why[UVD_CALL_WHY]);
+/* The same of what is known of an attribute's value. */
+bool uvd_value_check(const struct uvd_attr_fields *value, size_t most, char why[UVD_CALL_WHY]);
+/*
+ * Finds the first handle, or descriptor of an object, of a type that known() does not have. Returns the name of its
+ * field, or NULL. *object is that type.
+ */
+const char *uvd_struct_unknown_object(const struct uvd_struct *of, bool (*known)(void *arg, uint16_t object), void *arg,
+				      uint16_t *object);
+
+/* A struct of which nothing is known: bytes only. */
+extern const struct uvd_struct uvd_no_struct;
+
+/* ---- rows.c, learn.c: the same tables as rows of the tree query --------------------------------------------------- */
+
+struct uverbsd_tree_row;
+struct uverbsd_tree_role;
+
+/* Finds what a list says of a command's or an attribute's row. Returns NULL: nothing, or there is no list. */
+const struct uvd_command_fields *uvd_commands_find(const struct uvd_command_fields *list, const char *command);
+const struct uvd_attr_fields *uvd_attrs_find(const struct uvd_attr_fields *list, const char *attr);
+
+/* The row is valid during the call only. A return value other than 0 ends the walk. */
+typedef int (*uvd_role_fn)(void *arg, const struct uverbsd_tree_role *row);
+/* Call fn for each row that tells the roles of this row of the tree. Return 0, or the value of fn that ended the walk. */
+int uvd_command_describe(const struct uverbsd_tree_row *of, const struct uvd_command_fields *c, uvd_role_fn fn,
+			 void *arg);
+int uvd_value_describe(const struct uverbsd_tree_row *of, const struct uvd_attr_fields *a, uvd_role_fn fn, void *arg);
+
+/*
+ * What such rows have told, of anybody's device or trace. Collect the rows with uvd_learned_add(), then call
+ * uvd_learned_finish(): it makes tables of those rows that make sense, and leaves out the others. Both return 0 or
+ * -ENOMEM. The look-ups return NULL for a row of which nothing was told; of a command neither struct is NULL.
+ */
+struct uvd_learned;
+struct uvd_learned *uvd_learned_new(void);
+int uvd_learned_add(struct uvd_learned *l, const struct uverbsd_tree_role *row);
+int uvd_learned_finish(struct uvd_learned *l);
+void uvd_learned_free(struct uvd_learned *l);
+const struct uvd_command_fields *uvd_learned_command(const struct uvd_learned *l, const struct uverbsd_tree_row *row);
+const struct uvd_attr_fields *uvd_learned_attr(const struct uvd_learned *l, const struct uverbsd_tree_row *row);
 
 /* Room for all flags of a set. */
 enum { UVD_WORDS = 1024 };

@@ -9,26 +9,24 @@
 
 #include "util/util.h"
 
-static const struct uvd_struct no_struct = { .fields = (const struct uvd_field[]){ {} },
-					     .reserved = (const struct uvd_field[]){ {} } };
-static const struct uvd_command_fields bytes_only = { "", &no_struct, &no_struct };
+const struct uvd_struct uvd_no_struct = { .name = "",
+					  .fields = (const struct uvd_field[]){ {} },
+					  .reserved = (const struct uvd_field[]){ {} } };
+static const struct uvd_command_fields bytes_only = { "", &uvd_no_struct, &uvd_no_struct };
 
 const struct uvd_command_fields *uvd_command_fields(const char *command)
 {
-	for (const struct uvd_command_fields *c = uvd_commands_fields; c->command; c++)
-		if (!strcmp(c->command, command))
-			return c;
-	return &bytes_only;
+	const struct uvd_command_fields *c = uvd_commands_find(uvd_commands_fields, command);
+
+	return c ? c : &bytes_only;
 }
 
 const struct uvd_attr_fields *uvd_attr_fields(const char *attr)
 {
 	static const struct uvd_attr_fields none = {};
+	const struct uvd_attr_fields *a = uvd_attrs_find(uvd_attrs_fields, attr);
 
-	for (const struct uvd_attr_fields *a = uvd_attrs_fields; a->attr; a++)
-		if (!strcmp(a->attr, attr))
-			return a;
-	return &none;
+	return a ? a : &none;
 }
 
 const struct uvd_flow_kind *uvd_flow_kind(uint32_t type)

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "call/call.h"
 #include "core/tree.h"
 
 /* The numbers in a tree row are those of the schema. */
@@ -37,17 +38,29 @@ enum { NAMESPACES = 2 };
 
 struct walk {
 	const struct uvd_tree *tree;
-	uvd_describe_fn fn;
+	uvd_describe_fn fn; /* or NULL: */
+	uvd_role_fn role_fn;
 	void *arg;
 };
 
 static int say_row(const struct walk *w, struct uverbsd_tree_row *row, const char *name, const char *owner,
 		   const char *ucap)
 {
+	if (!w->fn)
+		return 0;
 	snprintf(row->name, sizeof(row->name), "%s", name);
 	snprintf(row->owner, sizeof(row->owner), "%s", owner);
 	snprintf(row->ucap, sizeof(row->ucap), "%s", ucap ? ucap : "");
 	return w->fn(w->arg, row);
+}
+
+/* Tells the roles of an attribute's value, or of that of one of its elements, if they are told and there are any. */
+static int say_value(const struct walk *w, const struct uvd_tree_attr *ta, const struct uverbsd_tree_row *row,
+		     const char *name)
+{
+	const struct uvd_attr_fields *value = w->fn ? NULL : uvd_attrs_find(ta->roles, name);
+
+	return value ? uvd_value_describe(row, value, w->role_fn, w->arg) : 0;
 }
 
 static int say_elem(const struct walk *w, const struct uvd_tree_attr *ta, const struct uverbsd_tree_row *attr,
@@ -66,7 +79,7 @@ static int say_elem(const struct walk *w, const struct uvd_tree_attr *ta, const 
 		.len = elem->len,
 	};
 
-	return say_row(w, &row, elem->name, ta->owner, ta->ucap);
+	return say_row(w, &row, elem->name, ta->owner, ta->ucap) ?: say_value(w, ta, &row, elem->name);
 }
 
 static int say_attr(const struct walk *w, uint16_t object, uint16_t method, const struct uvd_tree_attr *ta)
@@ -86,7 +99,7 @@ static int say_attr(const struct walk *w, uint16_t object, uint16_t method, cons
 		.min_len = attr->min_len,
 		.len = attr->len,
 	};
-	int ret = say_row(w, &row, attr->name, ta->owner, ta->ucap);
+	int ret = say_row(w, &row, attr->name, ta->owner, ta->ucap) ?: say_value(w, ta, &row, attr->name);
 
 	for (unsigned int i = 0; i < attr->num_elems && !ret; i++)
 		ret = say_elem(w, ta, &row, i);
@@ -121,7 +134,9 @@ static int say_command(const struct walk *w, const struct uvd_tree_write *tw)
 		.len = tw->row->resp_size,
 	};
 
-	return say_row(w, &row, tw->row->name, tw->owner, tw->ucap);
+	if (w->fn)
+		return say_row(w, &row, tw->row->name, tw->owner, tw->ucap);
+	return tw->roles.command ? uvd_command_describe(&row, &tw->roles, w->role_fn, w->arg) : 0;
 }
 
 static int say_object(const struct walk *w, const struct uvd_tree_object *to)
@@ -145,16 +160,27 @@ static int say_object(const struct walk *w, const struct uvd_tree_object *to)
 	return ret;
 }
 
-int uvd_tree_describe(const struct uvd_tree *tree, uvd_describe_fn fn, void *arg)
+static int say_tree(const struct walk *w)
 {
-	const struct walk w = { .tree = tree, .fn = fn, .arg = arg };
+	const struct uvd_tree *tree = w->tree;
 	int ret = 0;
 
 	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
 		for (unsigned int i = 0; i < tree->num_objects[ns] && !ret; i++)
 			if (tree->objects[ns][i].row)
-				ret = say_object(&w, &tree->objects[ns][i]);
+				ret = say_object(w, &tree->objects[ns][i]);
 	return ret;
+}
+
+int uvd_tree_describe(const struct uvd_tree *tree, uvd_describe_fn fn, void *arg)
+{
+	return say_tree(&(struct walk){ .tree = tree, .fn = fn, .arg = arg });
+}
+
+int uvd_tree_describe_roles(const struct uvd_tree *tree, int (*fn)(void *arg, const struct uverbsd_tree_role *row),
+			    void *arg)
+{
+	return say_tree(&(struct walk){ .tree = tree, .role_fn = fn, .arg = arg });
 }
 
 /* ---- names of types, accesses and classes ------------------------------------------------------------------------ */

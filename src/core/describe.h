@@ -9,6 +9,7 @@
 #include <uverbsd/abi.h>
 
 struct uvd_tree;
+struct uverbsd_tree_role;
 
 /* The row is valid during the call only. A return value other than 0 ends the walk. */
 typedef int (*uvd_describe_fn)(void *arg, const struct uverbsd_tree_row *row);
@@ -18,6 +19,9 @@ typedef int (*uvd_describe_fn)(void *arg, const struct uverbsd_tree_row *row);
  * walk. Takes no locks: a tree is constant.
  */
 int uvd_tree_describe(const struct uvd_tree *tree, uvd_describe_fn fn, void *arg);
+/* The same for the roles that plug-ins state of their rows. */
+int uvd_tree_describe_roles(const struct uvd_tree *tree, int (*fn)(void *arg, const struct uverbsd_tree_role *row),
+			    void *arg);
 
 /* Return the words of the kernel's declarations ("PTR_IN", "READ", "IDR"), or "?" for an unknown value. */
 const char *uvd_tree_type_name(unsigned int type);

@@ -7,9 +7,11 @@
 #ifndef UVD_TREE_H
 #define UVD_TREE_H
 
+#include <uverbsd/roles.h>
 #include <uverbsd/schema.h>
 
 struct uvd_backend;
+struct uvd_plugin;
 struct uvd_tree_wrap;
 struct uvd_log;
 
@@ -18,6 +20,7 @@ struct uvd_tree_attr {
 	const char *owner; /* the feature that brought it */
 	const char *ucap; /* the User Capability that the feature requires, or NULL; the same below */
 	uint16_t slot; /* index in struct uvd_req's attrs */
+	const struct uvd_attr_fields *roles; /* those that its plug-in states, by name; or NULL */
 };
 
 struct uvd_tree_method {
@@ -54,6 +57,7 @@ struct uvd_tree_write {
 	uint64_t verb; /* uvd_allow_verb() */
 	struct uvd_tree_wrap *wraps;
 	uvd_step *merged;
+	struct uvd_command_fields roles; /* those that its plug-in states, or without a name; no struct is NULL */
 };
 
 struct uvd_tree {
@@ -62,7 +66,7 @@ struct uvd_tree {
 	uint16_t num_objects[2];
 	struct uvd_tree_write *writes[2]; /* plain, extended; by number */
 	uint16_t num_writes[2]; /* highest number + 1 (write-05) */
-	_Atomic uint64_t digest; /* of its rows, for traces, which compute it once; 0: not yet */
+	_Atomic uint64_t digest; /* of its rows and roles, for traces, which compute it once; 0: not yet */
 };
 
 /*
@@ -73,6 +77,17 @@ struct uvd_tree {
 struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, const struct uvd_backend *ops,
 			      uint16_t driver_id, struct uvd_log *log, int *err);
 void uvd_tree_free(struct uvd_tree *tree);
+/*
+ * tree_roles.c: takes over what the plug-in states of those of its rows that the tree has. Call it before the tree is
+ * used. The tree points into the plug-in, which must outlive it.
+ */
+void uvd_tree_take_roles(struct uvd_tree *tree, const struct uvd_plugin *plugin);
+/*
+ * Return what is known of a command, or of the value of an attribute or of an element (elem: its row in ta->row->elems;
+ * NULL: the attribute's own): as its plug-in states it, or as the kernel has it. Never NULL.
+ */
+const struct uvd_command_fields *uvd_tree_command_fields(const struct uvd_tree_write *tw);
+const struct uvd_attr_fields *uvd_tree_attr_fields(const struct uvd_tree_attr *ta, const struct uvd_attr_row *elem);
 
 /* Look-ups. NULL: the device has no such object, method or attribute. */
 const struct uvd_tree_object *uvd_tree_object(const struct uvd_tree *tree, uint16_t id);

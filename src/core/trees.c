@@ -47,13 +47,17 @@ static struct uvd_tree *trees_merge_some(const struct uvd_trees *trees, const st
 					 char error[UVD_PLUGIN_ERROR], int *err)
 {
 	const struct uvd_feature *features[UVD_MAX_FEATURES + 1];
+	struct uvd_tree *tree;
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; trees->features[i]; i++)
 		if (bits >> i & 1)
 			features[n++] = trees->features[i];
 	features[n] = NULL;
-	return uvd_tree_merge(features, dev->ib.ops, dev->persona->driver_id, dev->engine->log, error, err);
+	tree = uvd_tree_merge(features, dev->ib.ops, dev->persona->driver_id, dev->engine->log, error, err);
+	for (unsigned int i = 0; tree && i < trees->num_plugins; i++)
+		uvd_tree_take_roles(tree, &trees->modules[i]->plugin);
+	return tree;
 }
 
 /* Finds or makes the tree of this set of features. Caller holds trees->lock. Returns 0 or a negative errno. */
@@ -158,7 +162,8 @@ static bool module_takes_part(const struct uvd_module *m)
 {
 	const struct uvd_plugin *p = &m->plugin;
 
-	return p->features || p->init || p->device_init || p->device_exit || p->context_init || p->context_exit;
+	return p->features || p->commands || p->attrs || p->init || p->device_init || p->device_exit ||
+	       p->context_init || p->context_exit;
 }
 
 /*

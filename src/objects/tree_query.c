@@ -25,14 +25,21 @@ static int decode_tree_query(struct uvd_req *req)
 	return 0;
 }
 
+static int tree_query_add(struct tree_args *args, const void *row, size_t size)
+{
+	if (args->total++ >= args->first && args->num < args->room)
+		memcpy(args->rows + args->num++ * args->row_size, row, args->row_size < size ? args->row_size : size);
+	return 0;
+}
+
 static int tree_query_add_row(void *arg, const struct uverbsd_tree_row *row)
 {
-	struct tree_args *args = arg;
+	return tree_query_add(arg, row, sizeof(*row));
+}
 
-	if (args->total++ >= args->first && args->num < args->room)
-		memcpy(args->rows + args->num++ * args->row_size, row,
-		       args->row_size < sizeof(*row) ? args->row_size : sizeof(*row));
-	return 0;
+static int tree_query_add_role(void *arg, const struct uverbsd_tree_role *row)
+{
+	return tree_query_add(arg, row, sizeof(*row));
 }
 
 static int fill_rows(struct uvd_req *req)
@@ -43,6 +50,16 @@ static int fill_rows(struct uvd_req *req)
 	if (!args->rows)
 		return -ENOMEM;
 	return uvd_tree_describe(req->tree, tree_query_add_row, args);
+}
+
+static int fill_roles(struct uvd_req *req)
+{
+	struct tree_args *args = uvd_args(req, struct tree_args);
+
+	args->rows = uvd_req_alloc(req, args->room * args->row_size);
+	if (!args->rows)
+		return -ENOMEM;
+	return uvd_tree_describe_roles(req->tree, tree_query_add_role, args);
 }
 
 static int answer_tree_query(struct uvd_req *req)
@@ -56,6 +73,7 @@ static int answer_tree_query(struct uvd_req *req)
 }
 
 static const uvd_step tree_query_steps[] = { decode_tree_query, fill_rows, answer_tree_query, NULL };
+static const uvd_step tree_roles_steps[] = { decode_tree_query, fill_roles, answer_tree_query, NULL };
 
 static const struct uvd_attr_row tree_query_attrs[] = {
 	UVD_PTR_IN(UVERBSD_ATTR_TREE_QUERY_FIRST, sizeof(uint32_t), UVD_MANDATORY),
@@ -67,6 +85,7 @@ static const struct uvd_attr_row tree_query_attrs[] = {
 
 static const struct uvd_method_row tree_methods[] = {
 	UVD_METHOD(UVERBSD_METHOD_TREE_QUERY, tree_query_attrs, tree_query_steps),
+	UVD_METHOD(UVERBSD_METHOD_TREE_ROLES, tree_query_attrs, tree_roles_steps),
 };
 
 const struct uvd_object_row uvd_object_tree = {

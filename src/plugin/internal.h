@@ -58,6 +58,15 @@ int uvd_plugin_filter_check(const char *what, const struct uvd_filter *filter, c
 /* rows.c: checks all that the plug-in brings, as far as that needs no other plug-in. */
 int uvd_plugin_rows_check(const char *what, const struct uvd_plugin *plugin, bool built_in,
 			  char error[UVD_PLUGIN_ERROR]);
+/*
+ * roles.c: checks what the plug-in states of its rows, which have been checked. A handle can be of an object of these
+ * plug-ins, too; NULL: of any. The second function: has the plug-in an object of this id?
+ */
+int uvd_plugin_roles_check(struct uvd_plugins *plugins, const char *what, const struct uvd_plugin *plugin,
+			   char error[UVD_PLUGIN_ERROR]);
+bool uvd_plugin_has_object(const struct uvd_plugin *plugin, uint16_t id);
+/* registry.c: does any plug-in have an object of this id? */
+bool uvd_plugins_have_object(struct uvd_plugins *plugins, uint16_t id);
 /* operations.c: checks that a backend and a persona are complete. */
 int uvd_plugin_backend_check(const char *what, const struct uvd_backend *backend, char error[UVD_PLUGIN_ERROR]);
 int uvd_plugin_persona_check(const char *what, const struct uvd_persona *persona, char error[UVD_PLUGIN_ERROR]);

@@ -169,7 +169,8 @@ static int module_check(struct uvd_plugins *plugins, struct uvd_module *m, const
 	err = uvd_plugin_options_check(m->path, m->plugin.options, "-", error)
 		      ?: uvd_plugin_values_check(m->path, m->plugin.options, m->values, error);
 	if (!err)
-		err = uvd_plugin_rows_check(m->path, &m->plugin, false, error);
+		err = uvd_plugin_rows_check(m->path, &m->plugin, false, error)
+			      ?: uvd_plugin_roles_check(plugins, m->path, &m->plugin, error);
 	return err ?: uvd_plugins_check_names(plugins, m->path, &m->plugin, old, error);
 }
 

@@ -153,6 +153,17 @@ int uvd_plugins_check_names(struct uvd_plugins *plugins, const char *what, const
 	return err;
 }
 
+bool uvd_plugins_have_object(struct uvd_plugins *plugins, uint16_t id)
+{
+	bool have = false;
+
+	uvd_lock(&plugins->lock);
+	for (unsigned int i = 0; i < plugins->num && !have; i++)
+		have = uvd_plugin_has_object(&plugins->list[i]->plugin, id);
+	uvd_unlock(&plugins->lock);
+	return have;
+}
+
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 struct uvd_plugins *uvd_plugins_new(struct uvd_log *log)
@@ -458,6 +469,7 @@ int uvd_plugins_add_builtin(struct uvd_plugins *plugins, const struct uvd_plugin
 		module->log = plugins->log;
 		atomic_init(&module->ref, 1);
 		err = uvd_plugin_rows_check("uverbsd", plugin, true, error) ?:
+		      uvd_plugin_roles_check(NULL, "uverbsd", plugin, error) ?:
 		      uvd_plugins_check_names(plugins, "uverbsd", plugin, NULL, error) ?:
 		      plugin->init ? plugin->init(&(struct uvd_plugin_values){ .options = plugin->options,
 									       .name = plugin->name,

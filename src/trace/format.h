@@ -32,6 +32,7 @@ enum uvd_trace_kind {
 	UVD_TRACE_CLOSE, /* struct uvd_trace_close */
 	UVD_TRACE_LOST, /* struct uvd_trace_lost */
 	UVD_TRACE_ENTRY, /* struct uvd_trace_entry, and its bytes; zeros up to a multiple of 8 */
+	UVD_TRACE_ROLES, /* struct uvd_trace_tree; rows of its row_size bytes each follow, struct uverbsd_tree_role */
 };
 
 /* Begins every record. */
@@ -40,13 +41,19 @@ struct uvd_trace_record {
 	uint32_t kind; /* enum uvd_trace_kind */
 };
 
-/* A part of a tree: trees have more rows than fit into a record. The parts follow each other. */
+/*
+ * A part of a tree: trees have more rows than fit into a record. The parts follow each other; then those of the roles that
+ * plug-ins state of its rows, if there are any. Older versions have none.
+ */
 struct uvd_trace_tree {
 	struct uvd_trace_record record;
 	uint64_t tree; /* identifies it */
 	uint32_t first, total; /* number of the first row in this record; rows of the tree */
 	uint32_t num; /* rows in this record */
-	uint32_t driver_id;
+	union {
+		uint32_t driver_id; /* of a tree */
+		uint32_t row_size; /* of roles: sizeof(struct uverbsd_tree_role) of the writer */
+	};
 };
 
 /* An open file. It comes again if the file gets another tree. */

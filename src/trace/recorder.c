@@ -107,24 +107,48 @@ static bool recorder_put(struct uvd_recorder *r, const struct part *parts, unsig
 struct tree_walk {
 	struct uvd_recorder *r;
 	struct uvd_trace_tree head;
-	struct uverbsd_tree_row rows[ROWS];
+	union {
+		struct uverbsd_tree_row rows[ROWS];
+		struct uverbsd_tree_role roles[ROWS];
+	};
 	bool ok;
 };
 
-/* FNV-1a, over the rows: two trees with the same rows are one. */
+/* The rows of a tree and of its roles, counted, and a digest of them: two trees with the same rows are one. */
+struct tree_sum {
+	uint64_t digest;
+	uint32_t rows, roles;
+};
+
+/* FNV-1a */
+static void tree_hash(struct tree_sum *sum, const void *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		sum->digest = (sum->digest ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
+}
+
 static int tree_hash_row(void *arg, const struct uverbsd_tree_row *row)
 {
-	struct uvd_trace_tree *head = arg;
+	struct tree_sum *sum = arg;
 
-	for (size_t i = 0; i < sizeof(*row); i++)
-		head->tree = (head->tree ^ ((const uint8_t *)row)[i]) * UINT64_C(0x100000001b3);
-	head->total++;
+	tree_hash(sum, row, sizeof(*row));
+	sum->rows++;
+	return 0;
+}
+
+static int tree_hash_role(void *arg, const struct uverbsd_tree_role *row)
+{
+	struct tree_sum *sum = arg;
+
+	tree_hash(sum, row, sizeof(*row));
+	sum->roles++;
 	return 0;
 }
 
 static void tree_put_rows(struct tree_walk *w)
 {
-	struct part parts[] = { { &w->head, sizeof(w->head) }, { w->rows, w->head.num * sizeof(*w->rows) } };
+	const size_t size = w->head.record.kind == UVD_TRACE_TREE ? sizeof(*w->rows) : sizeof(*w->roles);
+	struct part parts[] = { { &w->head, sizeof(w->head) }, { w->rows, w->head.num * size } };
 
 	if (!w->head.num || !w->ok)
 		return;
@@ -144,6 +168,16 @@ static int tree_take_row(void *arg, const struct uverbsd_tree_row *row)
 	return 0;
 }
 
+static int tree_take_role(void *arg, const struct uverbsd_tree_role *row)
+{
+	struct tree_walk *w = arg;
+
+	w->roles[w->head.num++] = *row;
+	if (w->head.num == ROWS)
+		tree_put_rows(w);
+	return 0;
+}
+
 static bool recorder_knows(const struct uvd_recorder *r, uint64_t tree)
 {
 	for (unsigned int i = 0; i < r->num_trees; i++)
@@ -155,7 +189,7 @@ static bool recorder_knows(const struct uvd_recorder *r, uint64_t tree)
 /* Tells the tree unless the trace has it. Sets *id. Returns false if a part of it is lost. */
 static bool recorder_tell_tree(struct uvd_recorder *r, const struct uvd_tree *tree, uint64_t *id)
 {
-	struct uvd_trace_tree head = { .record.kind = UVD_TRACE_TREE, .driver_id = tree->driver_id };
+	struct tree_sum sum = {};
 	struct tree_walk *w;
 	bool ok;
 
@@ -163,13 +197,15 @@ static bool recorder_tell_tree(struct uvd_recorder *r, const struct uvd_tree *tr
 	*id = atomic_load_explicit(&tree->digest, memory_order_relaxed);
 	if (*id && recorder_knows(r, *id))
 		return true;
-	uvd_tree_describe(tree, tree_hash_row, &head);
-	*id = head.tree;
+	uvd_tree_describe(tree, tree_hash_row, &sum);
+	uvd_tree_describe_roles(tree, tree_hash_role, &sum);
+	*id = sum.digest;
 	/* The only member of a tree that changes. */
-	atomic_store_explicit(&((struct uvd_tree *)tree)->digest, head.tree, memory_order_relaxed);
-	if (recorder_knows(r, head.tree))
+	atomic_store_explicit(&((struct uvd_tree *)tree)->digest, sum.digest, memory_order_relaxed);
+	if (recorder_knows(r, sum.digest))
 		return true;
-	r->tree_len = (head.total / ROWS + 1) * sizeof(head) + head.total * sizeof(struct uverbsd_tree_row);
+	r->tree_len = (sum.rows / ROWS + sum.roles / ROWS + 2) * sizeof(w->head) + sum.rows * sizeof(*w->rows) +
+		      sum.roles * sizeof(*w->roles);
 	if (!recorder_has_room(r, r->tree_len))
 		return false;
 	w = malloc(sizeof(*w));
@@ -177,13 +213,19 @@ static bool recorder_tell_tree(struct uvd_recorder *r, const struct uvd_tree *tr
 		atomic_fetch_add(&r->engine->observers.lost, 1);
 		return false;
 	}
-	*w = (struct tree_walk){ .r = r, .head = head, .ok = true };
+	*w = (struct tree_walk){ .r = r, .ok = true };
+	w->head = (struct uvd_trace_tree){ .tree = sum.digest, .total = sum.rows, .driver_id = tree->driver_id };
+	w->head.record.kind = UVD_TRACE_TREE;
 	uvd_tree_describe(tree, tree_take_row, w);
+	tree_put_rows(w);
+	w->head = (struct uvd_trace_tree){ .tree = sum.digest, .total = sum.roles, .row_size = sizeof(*w->roles) };
+	w->head.record.kind = UVD_TRACE_ROLES;
+	uvd_tree_describe_roles(tree, tree_take_role, w);
 	tree_put_rows(w);
 	ok = w->ok;
 	free(w);
 	if (ok && r->num_trees < MAX_TREES)
-		r->trees[r->num_trees++] = head.tree;
+		r->trees[r->num_trees++] = sum.digest;
 	return ok;
 }
 

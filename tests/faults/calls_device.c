@@ -126,6 +126,7 @@ static const struct call_entry entries[] = {
 	{ "UVERBS_METHOD_INFO_HANDLES", info_handles },
 	{ "UVERBS_METHOD_INVOKE_WRITE", invoke_write },
 	{ "UVERBSD_METHOD_TREE_QUERY", tree_query },
+	{ "UVERBSD_METHOD_TREE_ROLES", tree_query },
 	{ "IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL", create_comp_channel },
 	{ "UVERBS_METHOD_ASYNC_EVENT_ALLOC", async_event_alloc },
 };

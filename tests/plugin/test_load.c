@@ -41,6 +41,76 @@ START_TEST(test_wrong_plugin_is_refused_with_its_reason)
 }
 END_TEST
 
+START_TEST(test_wrong_roles_are_refused_with_what_is_wrong)
+{
+	static const struct {
+		const char *toy, *of, *why;
+	} wrong[] = {
+		{ "roles1", "IB_USER_VERBS_CMD_NOBODYS", "no command of this name" },
+		{ "roles2", "IB_USER_VERBS_CMD_ROLES", "roles_request has 32 bytes, and its row 24" },
+		{ "roles3", "IB_USER_VERBS_CMD_ROLES", "field handle: it ends at byte 26, and the struct has 24" },
+		{ "roles4", "IB_USER_VERBS_CMD_ROLES", "field handle: it overlaps with mask" },
+		{ "roles5", "IB_USER_VERBS_CMD_ROLES", "field mask: 25 is no role of a field" },
+		{ "roles6", "IB_USER_VERBS_CMD_ROLES", "field handle: there is no object 0x1fff" },
+		{ "roles7", "IB_USER_VERBS_CMD_ROLES", "field handle: `selector` is 9" },
+		{ "roles8", "IB_USER_VERBS_CMD_ROLES", "field handle: `selector` is 3" },
+		{ "roles9", "IB_USER_VERBS_CMD_ROLES", "field pd: what a command makes is a handle in its response" },
+		{ "roles10", "IB_USER_VERBS_CMD_ROLES", "field other: an address has 8 bytes" },
+		{ "roles11", "IB_USER_VERBS_CMD_ROLES", "field other: it counts `nothing`" },
+		{ "roles12", "IB_USER_VERBS_CMD_ROLES", "no name of letters" },
+		{ "roles13", "IB_USER_VERBS_CMD_ALLOC_PD", "no command of this name" },
+		{ "roles14", "IB_USER_VERBS_CMD_ROLES", "stated twice" },
+		{ "roles15", "A_NOBODYS", "no attribute of this name" },
+		{ "roles16", "A_ROLES", "its row says what it is" },
+		{ "roles17", "A_ROLES_VALUE", "roles_request has 24 bytes, and its row 4" },
+		{ "roles18", "A_ROLES_VALUE", "no role of an attribute" },
+	};
+	char first[64];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		snprintf(first, sizeof(first), "roles of %s: ", wrong[i].of);
+		is_refused(wrong[i].toy, -EINVAL, first, wrong[i].why);
+	}
+}
+END_TEST
+
+struct told {
+	unsigned int rows;
+	bool pd;
+};
+
+static int told_row(void *arg, const struct uverbsd_tree_role *row)
+{
+	struct told *t = arg;
+
+	t->rows++;
+	t->pd |= row->kind == UVERBSD_TREE_ROLE_FIELD && !strcmp(row->name, "pd") && row->role == UVD_ROLE_HANDLE &&
+		 row->target == UVERBS_OBJECT_PD && row->id == 210;
+	return 0;
+}
+
+static struct told told(void)
+{
+	struct told t = {};
+
+	ck_assert_int_eq(uvd_tree_describe_roles(h.dev->trees->plain, told_row, &t), 0);
+	return t;
+}
+
+START_TEST(test_older_plugin_loads_and_states_no_roles)
+{
+	ck_assert_uint_eq(told().rows, 0);
+	ck_assert_msg(!toy_load("oldroles", NULL), "%s", error); /* with its list it is refused: roles1 */
+	ck_assert_uint_eq(told().rows, 0);
+	ck_assert_int_eq(toy_unload("roles", false), 0);
+	ck_assert_msg(!toy_load("roles0", NULL), "%s", error);
+	/* A request and its four fields, and a value. */
+	ck_assert(told().rows == 6 && told().pd);
+	ck_assert_int_eq(toy_unload("roles", false), 0);
+	ck_assert_uint_eq(told().rows, 0);
+}
+END_TEST
+
 START_TEST(test_conflict_names_both_owners_and_changes_nothing)
 {
 	ck_assert_int_eq(toy_load("kv1", NULL), 0);
@@ -375,6 +445,8 @@ int main(void)
 	tcase_add_checked_fixture(t, bed_setup, bed_teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_wrong_plugin_is_refused_with_its_reason);
+	tcase_add_test(t, test_wrong_roles_are_refused_with_what_is_wrong);
+	tcase_add_test(t, test_older_plugin_loads_and_states_no_roles);
 	tcase_add_test(t, test_conflict_names_both_owners_and_changes_nothing);
 	tcase_add_test(t, test_option_must_be_declared_and_valid);
 	tcase_add_test(t, test_older_plugin_lacks_what_its_struct_lacks);
