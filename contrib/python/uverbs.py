@@ -24,8 +24,8 @@ import re
 import socket
 import struct
 
-from uverbs_schema import (ANY, ENDIAN, ROW, Row, Struct, Value, address, build, bytes_of, find_field, flatten, is_memory, name_after,
-                           number_of, pack, pack_field, plain_method, rows_of_json, short_object, store, unpack)
+from uverbs_schema import (ANY, ENDIAN, ROLE, ROW, Row, Struct, Value, address, build, bytes_of, find_field, flatten, is_memory, name_after,
+                           number_of, pack, pack_field, plain_method, rows_of_json, short_object, store, told, unpack)
 
 __all__ = ["open", "Device", "Result", "Handle", "Value", "address", "devices"]
 
@@ -33,6 +33,7 @@ _IOCTL = 0xc0181b01  # RDMA_VERBS_IOCTL
 _HDR, _ATTR = struct.Struct("=HHHHQII"), struct.Struct("=HHHBBQ")
 _F_MANDATORY, _F_VALID_OUTPUT = 1, 2
 _TREE_OBJECT = _TREE_METHOD = _TREE_ATTR = 0x1040
+_TREE_ROLES = 0x1041
 _DRIVERS = 15, 14  # hfi1, rxe: a wrong driver_id is logged by the device, so the likely ones come first
 _UHW_OUT, _ANY_OUT = 64, 4096  # sizes of outputs that have no size of their own
 # ---- results ---------------------------------------------------------------------------------------------------------
@@ -235,7 +236,7 @@ class Method(_Call):
         return getattr(self, "_add_" + attr.type)(msg, attr, what, value, attr.mandatory or attr.id in given)
 
     def _add_PTR_IN(self, msg, attr, what, value, mandatory):
-        known = store()["fields"]["attributes"].get(attr.name, {})
+        known = attr.known()
         values = [value] if isinstance(value, dict) and not isinstance(value, Result) else value
         if isinstance(values, list) and values and isinstance(values[0], dict):
             if "fields" not in known:
@@ -249,7 +250,7 @@ class Method(_Call):
         return msg.add_bytes(attr.id, raw, mandatory=mandatory)
 
     def _add_CONST(self, msg, attr, what, value, mandatory):
-        enum = store()["fields"]["attributes"].get(attr.name, {}).get("enum")
+        enum = attr.known().get("enum")
         return msg.add(attr.id, 8, number_of(what, value, 8, enum), mandatory=mandatory)
 
     _add_FLAGS = _add_CONST
@@ -300,7 +301,7 @@ class Method(_Call):
 
     @staticmethod
     def _output(attr, data, whole):
-        known = store()["fields"]["attributes"].get(attr.name, {})
+        known = attr.known()
         if "fields" in known:
             return unpack(known, data)
         if len(data) in (1, 2, 4, 8):
@@ -326,8 +327,7 @@ class Command(_Call):
     """
 
     def _known(self):
-        none = {"size": 0, "fields": []}
-        return store()["fields"]["commands"].get(self.row.name, {"request": none, "response": none})
+        return self.row.known()
 
     def _describe(self):
         of = self._known()["request"]
@@ -464,16 +464,35 @@ class Device:
             os.close(self.fd)
             raise
 
-    def _query(self, driver, first):
-        rows, num, total = bytearray(64 * ROW.size), bytearray(4), bytearray(4)
+    def _query(self, driver, first, method=_TREE_METHOD, size=ROW.size):
+        rows, num, total = bytearray(64 * size), bytearray(4), bytearray(4)
         msg = _Message()
         msg.add_bytes(_TREE_ATTR, struct.pack("=I", first))
-        msg.add_bytes(_TREE_ATTR + 1, struct.pack("=I", ROW.size))
+        msg.add_bytes(_TREE_ATTR + 1, struct.pack("=I", size))
         for i, buffer in enumerate((rows, num, total)):
             msg.add_output(_TREE_ATTR + 2 + i, buffer, len(buffer))
-        msg.send(self.fd, driver, _TREE_OBJECT, _TREE_METHOD)
+        msg.send(self.fd, driver, _TREE_OBJECT, method)
         count = struct.unpack("=I", num)[0]
-        return [rows[i * ROW.size:(i + 1) * ROW.size] for i in range(count)], struct.unpack("=I", total)[0]
+        return [rows[i * size:(i + 1) * size] for i in range(count)], struct.unpack("=I", total)[0]
+
+    def _query_all(self, driver, rows, total, *what):
+        while len(rows) < total:
+            more, total = self._query(driver, len(rows), *what)
+            if not more:
+                break
+            rows += more
+        return rows
+
+    def _roles(self):
+        """What the device tells of the fields of its plug-ins' calls. An older one tells nothing."""
+        what = _TREE_ROLES, ROLE.size
+        try:
+            rows, total = self._query(self.driver_id, 0, *what)
+        except OSError as e:
+            if e.errno != errno.EPROTONOSUPPORT:
+                raise
+            return {}
+        return told(self._query_all(self.driver_id, rows, total, *what))
 
     def _learn(self):
         """Reads the tree of the device, or takes the stored one if it tells none. The driver_id is found by trying."""
@@ -492,12 +511,11 @@ class Device:
                 self._set(rows_of_json(stored.get(str(driver), stored[str(_DRIVERS[0])])))
                 return False
             self.driver_id = driver
-            while len(rows) < total:
-                more, total = self._query(driver, len(rows))
-                if not more:
-                    break
-                rows += more
-            self._set(Row.of_device(r) for r in rows)
+            rows = [Row.of_device(r) for r in self._query_all(driver, rows, total)]
+            roles = self._roles()
+            for row in rows:
+                row.told = roles.get(row.key())
+            self._set(rows)
             return True
         raise OSError(errno.EINVAL, f"{self.path}: no driver_id is the device's")
 

@@ -7,6 +7,7 @@ import socket
 import struct
 
 ROW = struct.Struct("=BBBBHHHHHHH6x64s32s32s")  # struct uverbsd_tree_row
+ROLE = struct.Struct("=BBBBHHHHHHHHHHBB6xQQ64s64s")  # struct uverbsd_tree_role
 _KINDS = "", "object", "method", "attribute", "element", "command"
 _CLASSES = "none", "IDR", "FD"
 _TYPES = "", "PTR_IN", "PTR_OUT", "CONST", "FLAGS", "IDR", "FD", "IDRS_ARRAY", "ENUM_IN", "RAW_FD"
@@ -183,6 +184,8 @@ class Row:
     """A row of the tree: an object, a method, an attribute, an element or a command."""
 
     def __init__(self, **fields):
+        self.method = self.attr = 0
+        self.told = None  # what the device tells of its fields; else uverbs.json has the kernel's
         self.__dict__.update(fields)
         self.children = []
 
@@ -191,8 +194,19 @@ class Row:
         kind, type_, access, flags, obj, method, id_, attr, target, min_len, length, name, *_ = ROW.unpack(raw)
         return cls(kind=_KINDS[kind], type=_TYPES[type_] if kind in (3, 4) else _CLASSES[type_] if kind == 1 else "",
                    access=_ACCESS[access], mandatory=bool(flags & 1), udata=bool(flags & (8 if kind == 3 else 4)),
-                   extended=bool(flags & 1), object=obj, id=id_, target=target, min_len=min_len, len=length,
+                   extended=bool(flags & 1), object=obj, method=method, id=id_, attr=attr, target=target, min_len=min_len, len=length,
                    name=name.split(b"\0")[0].decode())
+
+    def key(self):
+        """Which row it is, as rows of roles name it."""
+        return _KINDS.index(self.kind), self.object, self.method, self.id, self.attr, self.kind == "command" and self.extended
+
+    def known(self):
+        """What is known of a command's structs, or of an attribute's value."""
+        none = {"size": 0, "fields": []}
+        if self.kind == "command":
+            return self.told or store()["fields"]["commands"].get(self.name, {"request": none, "response": none})
+        return self.told or store()["fields"]["attributes"].get(self.name, {})
 
     @classmethod
     def of_json(cls, kind, o, obj):
@@ -214,6 +228,45 @@ def rows_of_json(objects):
                     yield Row.of_json("element", e, o["id"])
         for c in o["commands"]:
             yield Row.of_json("command", c, o["id"])
+
+
+def _told_field(role, flags, at, size, count, target, name, text):
+    """A field as uverbs.json has it."""
+    field = {"name": name, "at": at, "size": size, "role": role, "object": target}
+    if count:
+        field["count"] = count
+    field.update((word, True) for bit, word in ((1, "big"), (2, "created"), (8, "none")) if flags & bit)
+    return {**field, "array": text} if text else field
+
+
+def told(rows):
+    """What a device tells of rows of its tree, by Row.key(), in the form of uverbs.json."""
+    all_, roles = {}, {number: word for word, number in store()["fields"]["roles"].items()}
+    of = value = None
+    for row in rows:
+        (kind, role, flags, row_kind, obj, method, id_, attr, row_flags, at, size, count, target, _, _, _, _, number, name,
+         text) = ROLE.unpack(row)
+        name, text = (t.split(b"\0")[0].decode() for t in (name, text))
+        role = roles.get(role, "unknown")
+        key = row_kind, obj, method, id_, attr, row_kind == 5 and bool(row_flags & 1)
+        if kind in (1, 2, 4):  # a request, a response, or the struct of a value
+            of = {"size": size, "fields": [], **({"tail": text, "tail_role": role} if text else {})}
+            if kind == 4:
+                all_[key].update(of)
+                of = all_[key]
+            else:
+                none = {"size": 0, "fields": []}
+                all_.setdefault(key, {"request": none, "response": none})["request" if kind == 1 else "response"] = of
+        elif kind == 3:
+            value = all_[key] = {}
+        elif kind == 5 and role != "reserved":
+            value = _told_field(role, flags, at, size, count, target, name, text)
+            of["fields"].append(value)
+        elif kind == 6:
+            value["enum"] = {"flags": bool(size), "words": {}}
+        elif kind == 7:
+            value["enum"]["words"][name] = number
+    return all_
 
 
 def name_after(name, *prefixes):

@@ -167,7 +167,7 @@ static void add_relations(json_t *o, const struct uvd_struct *of, const struct u
 		json_object_set_new(o, "created", json_true());
 }
 
-static json_t *struct_json(const struct uvd_struct *of)
+json_t *uvd_struct_json(const struct uvd_struct *of)
 {
 	json_t *fields = json_array(), *o;
 
@@ -190,8 +190,29 @@ static json_t *struct_json(const struct uvd_struct *of)
 	if (of->tail)
 		json_object_set_new(o, "tail_role", json_string(uvd_role_name(of->tail_role)));
 	if (of->tail_of)
-		json_object_set_new(o, "element", struct_json(of->tail_of));
+		json_object_set_new(o, "element", uvd_struct_json(of->tail_of));
 	return o;
+}
+
+json_t *uvd_value_json(const struct uvd_attr_fields *a)
+{
+	json_t *o = a->of ? uvd_struct_json(a->of) : json_object();
+
+	if (!a->of && a->role != UVD_ROLE_NUMBER)
+		json_object_set_new(o, "role", json_string(uvd_role_name(a->role)));
+	if (a->words)
+		json_object_set_new(o, "enum", words_json(a->words));
+	return o;
+}
+
+/* The numbers of all roles, by their words. */
+static json_t *roles_json(void)
+{
+	json_t *roles = json_object();
+
+	for (unsigned int role = 0; role < UVD_ROLES; role++)
+		json_object_set_new(roles, uvd_role_name(role), json_integer(role));
+	return roles;
 }
 
 json_t *uvd_fields_json(void)
@@ -200,23 +221,20 @@ json_t *uvd_fields_json(void)
 
 	for (const struct uvd_command_fields *c = uvd_commands_fields; c->command; c++)
 		json_object_set_new(commands, c->command,
-				    json_pack("{s:o, s:o}", "request", struct_json(c->request), "response",
-					      struct_json(c->response)));
+				    json_pack("{s:o, s:o}", "request", uvd_struct_json(c->request), "response",
+					      uvd_struct_json(c->response)));
 	for (const struct uvd_attr_fields *a = uvd_attrs_fields; a->attr; a++) {
-		o = a->of ? struct_json(a->of) : json_object();
-		if (!a->of && a->role != UVD_ROLE_NUMBER)
-			json_object_set_new(o, "role", json_string(uvd_role_name(a->role)));
-		if (a->words)
-			json_object_set_new(o, "enum", words_json(a->words));
+		o = uvd_value_json(a);
 		if (json_object_size(o))
 			json_object_set_new(attrs, a->attr, o);
 		else
 			json_decref(o);
 	}
 	for (const struct uvd_flow_kind *f = uvd_flow_kinds; f->name; f++) {
-		o = struct_json(f->of);
+		o = uvd_struct_json(f->of);
 		json_object_set_new(o, "type", json_integer(f->type));
 		json_object_set_new(specs, f->name, o);
 	}
-	return json_pack("{s:o, s:o, s:o}", "commands", commands, "attributes", attrs, "specs", specs);
+	return json_pack("{s:o, s:o, s:o, s:o}", "commands", commands, "attributes", attrs, "specs", specs, "roles",
+			 roles_json());
 }

@@ -41,7 +41,7 @@ static void list_methods(const struct uvd_script *s, const char *word)
 
 static void list_fields(const struct uverbsd_tree_row *row)
 {
-	const struct uvd_struct *of = uvd_command_fields(row->name)->request;
+	const struct uvd_struct *of = uvd_view_command(row)->request;
 
 	for (const struct uvd_field *f = of->fields; f->name; f++)
 		printf("--%s\n", f->name);
@@ -87,12 +87,12 @@ static const struct uvd_words *words_of_arg(const struct uvd_script *s, const st
 	const struct uvd_field *field;
 
 	if (call->row.kind == UVERBSD_TREE_COMMAND) {
-		field = uvd_struct_find(uvd_command_fields(call->row.name)->request, name);
+		field = uvd_struct_find(uvd_view_command(&call->row)->request, name);
 		return field ? field->words : NULL;
 	}
 	while ((row = next_attr(s, &e)))
 		if (uvd_attr_is_called(&call->row, row, name))
-			return uvd_attr_fields(row->name)->words;
+			return uvd_view_value(row)->words;
 	return NULL;
 }
 

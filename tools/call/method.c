@@ -143,7 +143,7 @@ static bool send_number(struct method_call *c, struct method_attr *attr)
 {
 	const size_t size = attr->row->type == UVERBSD_TREE_PTR_IN ? attr->row->len : sizeof(uint64_t);
 	uint64_t data = 0;
-	const struct uvd_words *words = uvd_attr_fields(attr->row->name)->words;
+	const struct uvd_words *words = uvd_view_value(attr->row)->words;
 	const bool is_word = attr->text && words && uvd_words_parse(words, attr->text, &data);
 
 	if (attr->text && !is_word && !uvd_value_sized(c->script, attr->name, attr->text, &data, size))
@@ -168,7 +168,7 @@ static bool send_struct(struct method_call *c, struct method_attr *attr, const s
 
 static bool send_input(struct method_call *c, struct method_attr *attr)
 {
-	const struct uvd_struct *of = uvd_attr_fields(attr->row->name)->of;
+	const struct uvd_struct *of = uvd_view_value(attr->row)->of;
 
 	if (of && attr->text && strchr(attr->text, '='))
 		return send_struct(c, attr, of);
@@ -315,7 +315,7 @@ static size_t output_len(const struct method_attr *attr)
 
 static void take_output(const struct method_attr *attr, json_t *results)
 {
-	const struct uvd_attr_fields *fields = uvd_attr_fields(attr->row->name);
+	const struct uvd_attr_fields *fields = uvd_view_value(attr->row);
 
 	if (fields->of)
 		uvd_struct_results(results, attr->name, fields->of, attr->bytes.data, attr->bytes.len);

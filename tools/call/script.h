@@ -144,8 +144,10 @@ void uvd_field_result(json_t *results, const char *name, const struct uvd_field 
 /* Adds the fields in the first `len` bytes of the struct to the results, as "PREFIX.FIELD", or "FIELD" if it is "". */
 void uvd_struct_results(json_t *results, const char *prefix, const struct uvd_struct *of, const uint8_t *data,
 			size_t len);
-/* Makes the tables as JSON, for `uverbsctl tree --fields`. */
+/* Makes the tables as JSON, for `uverbsctl tree --fields`; and a struct and a value of them. */
 json_t *uvd_fields_json(void);
+json_t *uvd_struct_json(const struct uvd_struct *of);
+json_t *uvd_value_json(const struct uvd_attr_fields *a);
 
 /* ---- list.c ------------------------------------------------------------------------------------------------------ */
 

@@ -299,7 +299,7 @@ static void take_response(const struct command_call *c, struct uvd_outcome *out)
 bool uvd_call_command(struct uvd_script *s, const struct uvd_tree_entry *command, unsigned int num, char **args,
 		      bool must_create, struct uvd_outcome *out)
 {
-	struct command_call c = { .script = s, .row = &command->row, .fields = uvd_command_fields(command->row.name) };
+	struct command_call c = { .script = s, .row = &command->row, .fields = uvd_view_command(&command->row) };
 	bool ok;
 
 	c.tail.of = c.fields->request;

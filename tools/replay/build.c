@@ -187,7 +187,7 @@ static void attr_input_replace(struct uvd_replay_call *c, const struct uverbsd_t
 		return;
 	}
 	uvd_short_attr(method, row, name);
-	uvd_replay_value(c, name, uvd_attr_fields(row->name), bytes, ua->len);
+	uvd_replay_value(c, name, uvd_view_value(row), bytes, ua->len);
 	number = json_object_get(c->values, name);
 	attr_listed_name(row, name);
 	if (number)

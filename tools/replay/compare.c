@@ -180,6 +180,9 @@ static struct uvd_replay_region *region_learn(struct uvd_replay_call *c)
 		if (c->region)
 			uvd_replay_regions_end(c->r, c->f->file, &handle);
 	} else if (!c->was->creates) {
+		if (c->region)
+			uvd_replay_region_drop(c->r, c->region); /* the call has read it, and keeps nothing */
+		c->region = NULL;
 		return NULL;
 	}
 	if (!c->region)

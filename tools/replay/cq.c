@@ -97,7 +97,7 @@ static void completions_add(const struct uvd_replay_call *recorded, json_t *mine
 /* Returns the field of the request that says how many completions may come, or NULL. */
 static const struct uvd_field *poll_count(const struct uvd_replay_call *c)
 {
-	const struct uvd_command_fields *fields = uvd_command_fields(c->row->name);
+	const struct uvd_command_fields *fields = uvd_view_command(c->row);
 	const struct uvd_field *f = uvd_struct_counter(fields->request, fields->response->tail, UVD_ROLE_COUNT);
 
 	return f && uvd_field_end(f) <= c->request_len ? f : NULL;

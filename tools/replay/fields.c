@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Replaces in requests and attributes what is another one now: handles, descriptors, keys, numbers, addresses. */
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <stdio.h>
@@ -145,61 +146,69 @@ static void work_requests_replace(struct uvd_replay_call *c, const struct uvd_st
 static void handles_replace(struct uvd_replay_call *c, const struct uvd_struct *of, uint8_t *tail, size_t len)
 {
 	const uint64_t num = uvd_struct_tail_count(of, c->request, of->size);
+	const char *kind = number_kind(of->tail_role, of->tail_object);
 	uint32_t handle;
 
-	for (size_t i = 0; i < num && (i + 1) * sizeof(handle) <= len; i++) {
+	for (size_t i = 0; kind && i < num && (i + 1) * sizeof(handle) <= len; i++) {
 		memcpy(&handle, tail + i * sizeof(handle), sizeof(handle));
-		handle = uvd_replay_number(c, UVD_TRACE_HANDLE, handle);
+		handle = uvd_replay_number(c, kind, handle);
 		memcpy(tail + i * sizeof(handle), &handle, sizeof(handle));
 	}
 }
 
-/* Finds the first field of this role that the command reads, or NULL. */
-static const struct uvd_field *field_of_role(const struct uvd_replay_call *c, const struct uvd_struct *of,
-					     enum uvd_role role)
+/* Finds the first field of this role that the call reads, or NULL. */
+static const struct uvd_field *field_of_role(const struct uvd_struct *of, enum uvd_role role, const uint8_t *data,
+					     size_t len)
 {
 	for (const struct uvd_field *f = of->fields; f->name; f++)
-		if (f->role == role && uvd_field_is_read(of, f, c->request, c->request_len))
+		if (f->role == role && uvd_field_is_read(of, f, data, len))
 			return f;
 	return NULL;
 }
 
-/* The memory that a command registers. A REREG_MR that leaves the memory as it is reads no address. */
-static void memory_replace(struct uvd_replay_call *c, const struct uvd_struct *of)
+/*
+ * The memory that a call registers, or reads: then the trace has what it has read. Without an iova, the address is that of
+ * work requests, too. A REREG_MR that leaves the memory as it is reads no address.
+ */
+static void memory_replace(struct uvd_replay_call *c, const struct uvd_struct *of, uint8_t *data, size_t len)
 {
-	const struct uvd_field *start = field_of_role(c, of, UVD_ROLE_ADDRESS),
-			       *iova = field_of_role(c, of, UVD_ROLE_IOVA);
+	const struct uvd_field *start = field_of_role(of, UVD_ROLE_ADDRESS, data, len),
+			       *iova = field_of_role(of, UVD_ROLE_IOVA, data, len);
+	uint64_t was, size;
 
-	if (!start || !iova)
+	if (!start || c->region || uvd_field_end(uvd_field_beside(of, start)) > len)
 		return;
-	c->region = uvd_replay_region_add(c, uvd_field_get(start, c->request),
-					  uvd_field_get(uvd_field_beside(of, start), c->request),
-					  uvd_field_get(iova, c->request));
+	was = uvd_field_get(start, data);
+	size = uvd_field_get(uvd_field_beside(of, start), data);
+	c->region = uvd_replay_region_add(c, was, size, iova ? uvd_field_get(iova, data) : was);
 	if (!c->region)
 		return;
-	uvd_field_put(start, (uintptr_t)c->region->mem, c->request);
-	uvd_field_put(iova, c->region->new_hca_va, c->request);
+	if (c->was->call->result != -EFAULT)
+		uvd_image_get(&c->was->image, UVD_PIECE_READ, was, c->region->mem, size);
+	uvd_field_put(start, (uintptr_t)c->region->mem, data);
+	if (iova)
+		uvd_field_put(iova, c->region->new_hca_va, data);
 }
 
 /* A domain of XRC can belong to a file of the client, which the trace does not have. */
 static bool uses_file(const struct uvd_replay_call *c, const struct uvd_struct *of)
 {
-	const struct uvd_field *fd = field_of_role(c, of, UVD_ROLE_FD);
+	const struct uvd_field *fd = field_of_role(of, UVD_ROLE_FD, c->request, c->request_len);
 
 	return fd && fd->object == UVD_NO_OBJECT && (int32_t)uvd_field_get(fd, c->request) != -1;
 }
 
 void uvd_replay_request(struct uvd_replay_call *c)
 {
-	const struct uvd_struct *of = uvd_command_fields(c->row->name)->request;
+	const struct uvd_struct *of = uvd_view_command(c->row)->request;
 	const size_t size = c->request_len < of->size ? c->request_len : of->size;
 	uint8_t *tail = c->request + size;
 
 	struct_replace(c, "", of, c->request, size);
-	memory_replace(c, of);
+	memory_replace(c, of, c->request, c->request_len);
 	if (of->tail_of)
 		work_requests_replace(c, of->tail_of, of, tail, c->request_len - size);
-	else if (of->tail_role == UVD_ROLE_HANDLE)
+	else if (of->tail)
 		handles_replace(c, of, tail, c->request_len - size);
 	if (uses_file(c, of))
 		c->skip = "it uses a file of the client";
@@ -210,11 +219,19 @@ void uvd_replay_value(struct uvd_replay_call *c, const char *name, const struct 
 {
 	const struct uvd_struct *of = fields->of;
 	const char *kind = number_kind(fields->role, fields->object);
+	char prefix[UVD_SHORT_NAME + 24];
 	uint64_t value = 0;
 
+	snprintf(prefix, sizeof(prefix), "%s.", name);
 	if (of && of->size) {
-		for (size_t at = 0; at < len; at += of->size)
-			struct_replace(c, "", of, data + at, len - at < of->size ? len - at : of->size);
+		for (size_t at = 0; at < len; at += of->size) {
+			const size_t size = len - at < of->size ? len - at : of->size;
+
+			if (len > of->size)
+				snprintf(prefix, sizeof(prefix), "%s.%zu.", name, at / of->size);
+			struct_replace(c, prefix, of, data + at, size);
+			memory_replace(c, of, data + at, size);
+		}
 		return;
 	}
 	if (len > sizeof(value))

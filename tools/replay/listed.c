@@ -159,7 +159,7 @@ static const struct uvd_words *attr_words(const struct uvd_replay_call *c, const
 		uvd_short_attr(c->row, row, attr);
 		if (strlen(attr) != len || strncmp(attr, name, len))
 			continue;
-		fields = uvd_attr_fields(row->name);
+		fields = uvd_view_value(row);
 		return name[len] ? field_words(fields->of, name + len + 1) : fields->words;
 	}
 	return NULL;
@@ -170,7 +170,7 @@ static const struct uvd_words *output_words(const struct uvd_replay_call *c, con
 {
 	if (c->row->kind == UVERBSD_TREE_METHOD)
 		return attr_words(c, name);
-	return field_words(uvd_command_fields(c->row->name)->response, name);
+	return field_words(uvd_view_command(c->row)->response, name);
 }
 
 /* Returns false if the output is no number, such as a GID. */

@@ -52,7 +52,7 @@ static bool syz_is_sized_number(const struct uverbsd_tree_row *row)
 static void syz_number_type(struct uvd_syz *syz, const struct uverbsd_tree_row *row, unsigned int bytes,
 			    char to[UVD_SYZ_NAME])
 {
-	const struct uvd_words *words = uvd_attr_fields(row->name)->words;
+	const struct uvd_words *words = uvd_view_value(row)->words;
 	const size_t len = strlen(row->name);
 	char set[UVD_SYZ_NAME];
 
@@ -73,7 +73,7 @@ static void syz_number_type(struct uvd_syz *syz, const struct uverbsd_tree_row *
 /* Makes the type of what an attribute points at; writes the types that it needs. */
 static void syz_pointee_type(struct uvd_syz *syz, const struct uverbsd_tree_row *row, char to[UVD_SYZ_NAME])
 {
-	const struct uvd_struct *of = uvd_attr_fields(row->name)->of;
+	const struct uvd_struct *of = uvd_view_value(row)->of;
 	char name[UVD_SYZ_NAME];
 
 	if (of) {
@@ -288,7 +288,7 @@ static void syz_print_bytes_type(struct uvd_syz *syz, const char *type, unsigned
 /* Prints the response with the driver's part behind it. */
 static void syz_command_response(struct uvd_syz *syz, struct syz_command *c, const struct uverbsd_tree_row *row)
 {
-	const struct uvd_struct *of = uvd_command_fields(row->name)->response;
+	const struct uvd_struct *of = uvd_view_command(row)->response;
 	char core[UVD_SYZ_NAME];
 
 	c->response[0] = '\0';
@@ -315,7 +315,7 @@ static void syz_command_response(struct uvd_syz *syz, struct syz_command *c, con
 
 static void syz_command_request(struct uvd_syz *syz, struct syz_command *c, const struct uverbsd_tree_row *row)
 {
-	const struct uvd_struct *of = uvd_command_fields(row->name)->request;
+	const struct uvd_struct *of = uvd_view_command(row)->request;
 	const char *response = c->response_first && c->response[0] ? c->response : NULL;
 
 	c->request[0] = '\0';

@@ -44,7 +44,7 @@ void uvd_syz_after(char to[UVD_SYZ_NAME], const char *name, const char *mark, bo
 /* Does the response of a command have a handle of the object that it created? */
 static bool syz_command_makes(const struct uvd_syz *syz, const struct uverbsd_tree_row *row, const char *object)
 {
-	const struct uvd_struct *of = uvd_command_fields(row->name)->response;
+	const struct uvd_struct *of = uvd_view_command(row)->response;
 	const char *made;
 
 	for (const struct uvd_field *f = of->fields; f->name; f++) {

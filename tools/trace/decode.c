@@ -78,7 +78,7 @@ static void attr_input(struct trace_attr *a)
 {
 	attr_fetch(a);
 	if (a->len)
-		uvd_trace_value(a->d, a->d->in, a->name, uvd_attr_fields(a->row->name), a->value, a->len);
+		uvd_trace_value(a->d, a->d->in, a->name, uvd_view_value(a->row), a->value, a->len);
 	else if (a->ua.len)
 		json_object_set_new(a->d->in, a->name, json_string("?"));
 }
@@ -88,12 +88,12 @@ static void attr_number(struct trace_attr *a)
 	const size_t len = a->row->type == UVERBSD_TREE_FLAGS && a->ua.len == 4 ? 4 : 8;
 
 	memcpy(a->value, &a->ua.data, len);
-	uvd_trace_value(a->d, a->d->in, a->name, uvd_attr_fields(a->row->name), a->value, len);
+	uvd_trace_value(a->d, a->d->in, a->name, uvd_view_value(a->row), a->value, len);
 }
 
 static void attr_output(struct trace_attr *a)
 {
-	const struct uvd_attr_fields *fields = uvd_attr_fields(a->row->name);
+	const struct uvd_attr_fields *fields = uvd_view_value(a->row);
 	size_t len = uvd_image_get(&a->d->image, UVD_PIECE_WRITTEN, a->ua.data, a->value, a->ua.len);
 
 	if (!fields->of && a->row->len == UVERBSD_TREE_LEN_ANY)

@@ -116,7 +116,7 @@ static bool reader_tree(struct uvd_trace_reader *r, const struct uvd_trace_tree 
 	/* A tree of which a part was lost is told again. */
 	if (!t->first) {
 		uvd_view_free(&n->script.view);
-		n->got = 0;
+		n->got = n->got_roles = 0;
 	}
 	if (t->first != n->got)
 		return true;
@@ -126,6 +126,29 @@ static bool reader_tree(struct uvd_trace_reader *r, const struct uvd_trace_tree 
 		names_add_row(r, n, rows + (size_t)i * r->row_size);
 	n->got += t->num;
 	if (n->got == n->total)
+		uvd_view_finish(&n->script.view);
+	return true;
+}
+
+/* Roles of a tree that is complete. Parts that do not follow each other leave fields without roles. */
+static bool reader_roles(struct uvd_trace_reader *r, const struct uvd_trace_tree *t)
+{
+	struct uvd_trace_names *n = names_find(r, t->tree);
+	const uint8_t *rows = (const uint8_t *)(t + 1);
+
+	if (t->num > MAX_ROWS || t->total > MAX_ROWS || t->row_size < offsetof(struct uverbsd_tree_role, name) ||
+	    (uint64_t)t->num * t->row_size > t->record.len - sizeof(*t))
+		return false;
+	if (!n || n->got != n->total || t->first != n->got_roles || t->num > MAX_ROWS - t->first)
+		return true;
+	for (uint32_t i = 0; i < t->num; i++) {
+		struct uverbsd_tree_role row = {};
+
+		memcpy(&row, rows + (size_t)i * t->row_size, t->row_size < sizeof(row) ? t->row_size : sizeof(row));
+		uvd_view_add_role(&n->script.view, &row);
+	}
+	n->got_roles += t->num;
+	if (n->got_roles == t->total)
 		uvd_view_finish(&n->script.view);
 	return true;
 }
@@ -231,6 +254,8 @@ static bool record_ok(struct uvd_trace_reader *r, const struct uvd_trace_record 
 	switch (record->kind) {
 	case UVD_TRACE_TREE:
 		return record->len >= sizeof(struct uvd_trace_tree) && reader_tree(r, (const void *)record);
+	case UVD_TRACE_ROLES:
+		return record->len >= sizeof(struct uvd_trace_tree) && reader_roles(r, (const void *)record);
 	case UVD_TRACE_FILE:
 		return record->len >= sizeof(struct uvd_trace_file) && reader_file(r, (const void *)record);
 	case UVD_TRACE_CALL:

@@ -23,6 +23,7 @@ struct uvd_trace_names {
 	struct uvd_trace_names *next;
 	uint64_t tree;
 	uint32_t total, got; /* rows; complete if they are equal */
+	uint32_t got_roles;
 	struct uvd_script script;
 	struct uvd_script_said said; /* by the script */
 };

@@ -196,7 +196,7 @@ static void add_response(struct uvd_trace_decoded *d, const struct uvd_struct *o
 
 void uvd_trace_command_fields(struct uvd_trace_decoded *d, const struct uvd_trace_command *c)
 {
-	const struct uvd_command_fields *fields = uvd_command_fields(d->row->name);
+	const struct uvd_command_fields *fields = uvd_view_command(d->row);
 
 	add_request(d, fields->request, c);
 	if (c->response)

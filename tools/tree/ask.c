@@ -35,16 +35,15 @@ static uint64_t inline_u32(uint32_t value)
 	return data;
 }
 
-static int query_send(int fd, unsigned int driver_id, uint32_t first, struct uverbsd_tree_row *rows, uint32_t *num,
-		      uint32_t *total)
+/* Asks for PAGE rows, of row_size bytes each, from the row `first` on. */
+static int query_send(int fd, unsigned int driver_id, uint16_t method, uint32_t first, void *rows, size_t row_size,
+		      uint32_t *num, uint32_t *total)
 {
-	struct query q = { .hdr.object_id = UVERBSD_OBJECT_TREE,
-			   .hdr.method_id = UVERBSD_METHOD_TREE_QUERY,
-			   .hdr.driver_id = driver_id };
+	struct query q = { .hdr.object_id = UVERBSD_OBJECT_TREE, .hdr.method_id = method, .hdr.driver_id = driver_id };
 
 	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_FIRST, inline_u32(first), sizeof(first));
-	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_ROW_SIZE, inline_u32(sizeof(*rows)), sizeof(uint32_t));
-	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_ROWS, (uintptr_t)rows, PAGE * sizeof(*rows));
+	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_ROW_SIZE, inline_u32(row_size), sizeof(uint32_t));
+	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_ROWS, (uintptr_t)rows, PAGE * row_size);
 	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_NUM_ROWS, (uintptr_t)num, sizeof(*num));
 	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_TOTAL, (uintptr_t)total, sizeof(*total));
 	q.hdr.length = sizeof(q);
@@ -57,7 +56,7 @@ static int try_driver(struct uvd_tree_view *view, int fd, unsigned int driver_id
 	uint32_t num, total;
 
 	view->driver_id = driver_id;
-	return query_send(fd, driver_id, 0, rows, &num, &total);
+	return query_send(fd, driver_id, UVERBSD_METHOD_TREE_QUERY, 0, rows, sizeof(*rows), &num, &total);
 }
 
 /*
@@ -84,7 +83,8 @@ static int all_rows(struct uvd_tree_view *view, int fd)
 	int ret;
 
 	do {
-		ret = query_send(fd, view->driver_id, first, rows, &num, &total);
+		ret = query_send(fd, view->driver_id, UVERBSD_METHOD_TREE_QUERY, first, rows, sizeof(*rows), &num,
+				 &total);
 		if (!ret && (num > PAGE || (!num && first < total)))
 			ret = -EPROTO;
 		for (uint32_t i = 0; i < num && !ret; i++)
@@ -92,6 +92,25 @@ static int all_rows(struct uvd_tree_view *view, int fd)
 		first += num;
 	} while (!ret && first < total);
 	return ret;
+}
+
+/* An older device does not tell any. */
+static int all_roles(struct uvd_tree_view *view, int fd)
+{
+	struct uverbsd_tree_role rows[PAGE];
+	uint32_t num = 0, total = 0, first = 0;
+	int ret;
+
+	do {
+		ret = query_send(fd, view->driver_id, UVERBSD_METHOD_TREE_ROLES, first, rows, sizeof(*rows), &num,
+				 &total);
+		if (!ret && (num > PAGE || (!num && first < total)))
+			ret = -EPROTO;
+		for (uint32_t i = 0; i < num && !ret; i++)
+			ret = uvd_view_add_role(view, &rows[i]);
+		first += num;
+	} while (!ret && first < total);
+	return ret == -EPROTONOSUPPORT ? 0 : ret;
 }
 
 static const char *tree_error_text(int err)
@@ -110,7 +129,9 @@ int uvd_view_ask_file(struct uvd_tree_view *view, int fd)
 {
 	int ret = find_driver(view, fd);
 
-	return ret ? ret : all_rows(view, fd);
+	if (!ret)
+		ret = all_rows(view, fd);
+	return ret ? ret : all_roles(view, fd);
 }
 
 int uvd_view_ask(struct uvd_tree_view *view, const char *node)

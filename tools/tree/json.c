@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "../call/script.h"
 #include "core/core.h"
 #include "view.h"
 
@@ -65,6 +66,10 @@ static json_t *tree_json_attr(const struct uvd_tree_view *view, const struct uvd
 	}
 	json_object_set_new(o, "alloc_and_copy", json_boolean(row->flags & UVERBSD_TREE_ALLOC_AND_COPY));
 	json_object_set_new(o, "udata", json_boolean(row->flags & UVERBSD_TREE_UDATA));
+	if (uvd_view_is_told(row)) {
+		json_object_set_new(o, "role", json_string(uvd_role_name(uvd_view_value(row)->role)));
+		json_object_set_new(o, "value", uvd_value_json(uvd_view_value(row)));
+	}
 	return o;
 }
 
@@ -79,6 +84,10 @@ static json_t *tree_json_command(const struct uvd_tree_view *view, const struct 
 	json_object_set_new(o, "response_address_first", json_boolean(row->flags & UVERBSD_TREE_COMMAND_RESP));
 	json_object_set_new(o, "driver_data", json_boolean(row->flags & UVERBSD_TREE_COMMAND_UDATA));
 	json_object_set_new(o, "needs_context", json_boolean(!(row->flags & UVERBSD_TREE_COMMAND_NO_CONTEXT)));
+	if (uvd_view_is_told(row)) {
+		json_object_set_new(o, "request", uvd_struct_json(uvd_view_command(row)->request));
+		json_object_set_new(o, "response", uvd_struct_json(uvd_view_command(row)->response));
+	}
 	return o;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "util/util.h"
 #include "view.h"
 
 /*
@@ -45,6 +46,37 @@ int uvd_view_add(struct uvd_tree_view *view, const struct uverbsd_tree_row *row,
 	return 0;
 }
 
+int uvd_view_add_role(struct uvd_tree_view *view, const struct uverbsd_tree_role *role)
+{
+	if (!view->learned)
+		view->learned = uvd_learned_new();
+	return view->learned ? uvd_learned_add(view->learned, role) : -ENOMEM;
+}
+
+static const struct uvd_tree_entry *view_entry(const struct uverbsd_tree_row *row)
+{
+	return container_of(row, struct uvd_tree_entry, row);
+}
+
+const struct uvd_command_fields *uvd_view_command(const struct uverbsd_tree_row *row)
+{
+	const struct uvd_command_fields *told = view_entry(row)->command;
+
+	return told ? told : uvd_command_fields(row->name);
+}
+
+const struct uvd_attr_fields *uvd_view_value(const struct uverbsd_tree_row *row)
+{
+	const struct uvd_attr_fields *told = view_entry(row)->value;
+
+	return told ? told : uvd_attr_fields(row->name);
+}
+
+bool uvd_view_is_told(const struct uverbsd_tree_row *row)
+{
+	return view_entry(row)->command || view_entry(row)->value;
+}
+
 static int by_key(const void *a, const void *b)
 {
 	const struct uvd_tree_entry *x = a, *y = b;
@@ -65,11 +97,19 @@ void uvd_view_finish(struct uvd_tree_view *view)
 			view->entries[kept++] = view->entries[i];
 	}
 	view->num = kept;
+	if (view->learned)
+		uvd_learned_finish(view->learned); /* -ENOMEM: fewer fields have names */
+	for (size_t i = 0; i < kept; i++) {
+		view->entries[i].command = uvd_learned_command(view->learned, &view->entries[i].row);
+		view->entries[i].value = uvd_learned_attr(view->learned, &view->entries[i].row);
+	}
 }
 
 void uvd_view_free(struct uvd_tree_view *view)
 {
 	free(view->entries);
+	uvd_learned_free(view->learned);
+	view->learned = NULL;
 	view->entries = NULL;
 	view->num = view->room = 0;
 }

@@ -9,10 +9,15 @@
 #include <stdint.h>
 #include <uverbsd/abi.h>
 
+#include "call/call.h"
+
 struct uvd_tree_entry {
 	uint64_t key; /* sorts the rows */
 	struct uverbsd_tree_row row;
 	unsigned int served; /* bits: the sources that have the row */
+	const struct uvd_command_fields
+		*command; /* of a command: its structs; NULL: those of this name that the kernel has */
+	const struct uvd_attr_fields *value; /* of an attribute or element; NULL: alike */
 };
 
 struct uvd_tree_view {
@@ -25,17 +30,28 @@ struct uvd_tree_view {
 	unsigned int num_sources;
 	struct uvd_tree_entry *entries;
 	size_t num, room;
+	struct uvd_learned *learned; /* what the device, or the trace, tells of its plug-ins' rows, or NULL */
 };
 
 /* Adds a copy of a row of source number `source`. Returns 0, or -ENOMEM. */
 int uvd_view_add(struct uvd_tree_view *view, const struct uverbsd_tree_row *row, unsigned int source);
+/* Adds a row that tells a role. Returns 0, or -ENOMEM. */
+int uvd_view_add_role(struct uvd_tree_view *view, const struct uverbsd_tree_role *role);
 /*
  * Sorts the rows and merges equal rows of several sources. Call once, after the last uvd_view_add() and before
- * printing.
+ * printing. Roles that come later want another call.
  */
 void uvd_view_finish(struct uvd_tree_view *view);
 /* Frees the rows; the rest of *view is the caller's. */
 void uvd_view_free(struct uvd_tree_view *view);
+/*
+ * Return what is known of the fields of a row, which is one of a view: as its device or trace tells it, else as this build
+ * knows it of the kernel's. Neither they nor the structs of a command are NULL.
+ */
+const struct uvd_command_fields *uvd_view_command(const struct uverbsd_tree_row *row);
+const struct uvd_attr_fields *uvd_view_value(const struct uverbsd_tree_row *row);
+/* Does the device, or the trace, tell them? */
+bool uvd_view_is_told(const struct uverbsd_tree_row *row);
 /* Returns the name of the object with this id, or NULL. It is valid until uvd_view_free(). */
 const char *uvd_view_object(const struct uvd_tree_view *view, uint16_t id);
 
