@@ -62,6 +62,59 @@ static void word_object(struct uvd_gen *g, const char *type, char *word)
 		snprintf(word, UVD_PROG_MAX_ITEM, "%s", UVD_GEN_ONE_OF(g, "0", "1", "2", "5", "-1", "0x7fffffff"));
 }
 
+/* Returns the name of the output by which the call tells the number of its object, or NULL. */
+static const char *call_number(const struct uvd_prog_call *call, const char *kind)
+{
+	const struct uvd_shape_command *shape = call->front <= UVD_PROG_INVOKE ? uvd_shape_command(call->target) : NULL;
+	struct uvd_shape_method ref;
+
+	for (unsigned int i = 0; shape && i < shape->out.n; i++)
+		if (shape->out.f[i].field && !strcmp(uvd_role_name(shape->out.f[i].field->role), kind))
+			return shape->out.f[i].name;
+	if (call->front != UVD_PROG_METHOD || !uvd_shape_method(call->target, &ref) || !ref.row)
+		return NULL;
+	for (unsigned int a = 0; a < ref.row->num_attrs; a++)
+		if (ref.row->attrs[a].type == UVD_ATTR_PTR_OUT &&
+		    !strcmp(uvd_role_name(uvd_shape_attr_fields(ref.row->attrs[a].name)->role), kind))
+			return kind;
+	return NULL;
+}
+
+/* Does an item of the call name the object? */
+static bool call_names(const struct uvd_prog_call *call, const char *label)
+{
+	for (unsigned int i = 0; i < call->num_items; i++) {
+		const char *is = strchr(call->items[i], '=');
+
+		if (is && !strcmp(is + 1, label))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Picks the number of an object that the program has made: "rkey" of any that has an r_key, mostly of one that the last call
+ * names: that is the call which gets the number.
+ */
+static void word_number(struct uvd_gen *g, const char *kind, char *word)
+{
+	const struct uvd_prog_call *last = &g->p->calls[g->p->num_calls - 1];
+	const bool own = uvd_gen_chance(g, 80);
+	unsigned int seen = 0;
+
+	snprintf(word, UVD_PROG_MAX_ITEM, "0");
+	for (const struct uvd_prog_call *call = g->p->calls; call < last; call++) {
+		const char *name = *call->label ? call_number(call, kind) : NULL;
+
+		if (!name)
+			continue;
+		if (!uvd_gen_below(g, ++seen) || (own && call_names(last, call->label)))
+			snprintf(word, UVD_PROG_MAX_ITEM, "%.15s.%.60s", call->label, name);
+		if (own && call_names(last, call->label))
+			return;
+	}
+}
+
 /* Picks one of the field's good words, sometimes another. */
 static void word_pick(struct uvd_gen *g, const char *good, char *word)
 {
@@ -86,7 +139,10 @@ static void word_pick(struct uvd_gen *g, const char *good, char *word)
 		snprintf(word, UVD_PROG_MAX_ITEM, "%s%s", mr ? mr->label : "0", mr ? ".lkey" : "");
 		return;
 	}
-	word_object(g, type, word);
+	if (uvd_prog_list_match("rkey qpn srqn wqn", type))
+		word_number(g, type, word);
+	else
+		word_object(g, type, word);
 }
 
 static bool word_is_preset(const char *good, const char *word)
@@ -199,12 +255,12 @@ static void gen_object(struct uvd_gen *g, const char *type)
 }
 
 /* Usually makes the objects that a call refers to, before the call. */
-static void gen_missing(struct uvd_gen *g, const struct uvd_shape_command *shape)
+static void gen_missing(struct uvd_gen *g, const struct uvd_shape_fields *fields)
 {
 	char type[32];
 
-	for (unsigned int f = 0; f < shape->in.n; f++)
-		if (shape->in.f[f].good && sscanf(shape->in.f[f].good, "<%31[^>]", type) == 1)
+	for (unsigned int f = 0; f < fields->n; f++)
+		if (fields->f[f].good && sscanf(fields->f[f].good, "<%31[^>]", type) == 1)
 			gen_object(g, type);
 }
 
@@ -229,7 +285,7 @@ struct uvd_prog_call *uvd_gen_command(struct uvd_gen *g, const struct uvd_shape_
 	struct uvd_gen_live *live;
 	char word[UVD_PROG_MAX_ITEM];
 
-	gen_missing(g, shape);
+	gen_missing(g, &shape->in);
 	gen_set_vary(g);
 	call = uvd_gen_new_call(g, front, shape->name);
 	if (!call)
@@ -261,6 +317,40 @@ struct uvd_prog_call *uvd_gen_command(struct uvd_gen *g, const struct uvd_shape_
 	return call;
 }
 
+/* Is it an attribute of a plug-in, whose role is known? */
+static bool attr_is_added(const struct uvd_attr_row *row)
+{
+	const struct uvd_attr_fields *known;
+
+	for (unsigned int i = 0; (known = uvd_shape_added_attr(i)); i++)
+		if (!strcmp(known->attr, row->name))
+			return true;
+	return false;
+}
+
+/* Gives each field of a plug-in's attribute, as far as there is room for it, what a command would give it. */
+static void gen_attr_fields(struct uvd_gen *g, const struct uvd_shape_fields *fields, char *item, size_t room)
+{
+	char word[UVD_PROG_MAX_ITEM];
+	size_t len = 0;
+
+	if (!strcmp(fields->f[0].name, UVD_SHAPE_VALUE)) {
+		word_pick(g, fields->f[0].good, word);
+		snprintf(item, room, "=%.60s", word);
+		return;
+	}
+	for (unsigned int i = 0; i < fields->n; i++) {
+		const struct uvd_shape_field *f = &fields->f[i];
+
+		word_pick(g, f->good, word);
+		if (word_is_preset(f->good, word) || len + strlen(f->name) + strlen(word) + 4 > room)
+			continue;
+		len += snprintf(item + len, room - len, "%s%s=%s", len ? "," : "={", f->name, word);
+	}
+	if (len)
+		snprintf(item + len, room - len, "}");
+}
+
 static void gen_attr_value(struct uvd_gen *g, const struct uvd_attr_row *row, char *item)
 {
 	const char *name = uvd_shape_attr_name(row);
@@ -275,7 +365,13 @@ static void gen_attr_value(struct uvd_gen *g, const struct uvd_attr_row *row, ch
 		snprintf(item + len, UVD_PROG_MAX_ITEM - len, "=%.60s", word);
 		return;
 	}
-	if (row->type == UVD_ATTR_PTR_OUT || !shape || !shape->fields.n || uvd_gen_chance(g, 50))
+	if (row->type == UVD_ATTR_PTR_OUT || !shape || !shape->fields.n)
+		return;
+	if (attr_is_added(row)) {
+		gen_attr_fields(g, &shape->fields, item + len, UVD_PROG_MAX_ITEM - len);
+		return;
+	}
+	if (uvd_gen_chance(g, 50))
 		return;
 	field = &shape->fields.f[uvd_gen_below(g, shape->fields.n)];
 	word_pick(g, field->good, word);
@@ -347,6 +443,8 @@ struct uvd_prog_call *uvd_gen_method(struct uvd_gen *g, const struct uvd_shape_m
 		if ((row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD) && row->access != UVD_UOBJ_NEW &&
 		    uvd_gen_wanted(row))
 			gen_object(g, uvd_shape_object_name(row->object));
+		if (row->type != UVD_ATTR_PTR_OUT && attr_is_added(row))
+			gen_missing(g, &uvd_shape_attr(uvd_shape_attr_name(row))->fields);
 	}
 	gen_set_vary(g);
 	call = uvd_gen_new_call(g, UVD_PROG_METHOD, uvd_shape_method_name(ref->row));

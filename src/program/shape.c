@@ -102,8 +102,64 @@ static const char *words_of_role(const struct uvd_field *f)
 	}
 }
 
+/* A number that the device has chosen for an object, of whichever the program has: uvd_gen_word_number(). */
+static const char *words_of_number(enum uvd_role role)
+{
+	return shape_text("<%s> 0", uvd_role_name(role));
+}
+
+/* All flags, none, and each alone. */
+static const char *words_of_flags(const struct uvd_words *words)
+{
+	unsigned long long all = 0;
+
+	for (const struct uvd_word *w = words ? words->words : NULL; w && w->name; w++)
+		all |= w->value;
+	return words ? shape_text("%llu 0 %s", all, words_of_enumeration(words)) : NULL;
+}
+
+/* Is it the length of another field's memory? */
+static bool field_is_length(const struct uvd_struct *of, const struct uvd_field *f)
+{
+	for (const struct uvd_field *g = of->fields; g->name; g++)
+		if (g->role == UVD_ROLE_ADDRESS && uvd_field_beside(of, g) == f)
+			return true;
+	return false;
+}
+
+/*
+ * The words of a plug-in's field: nobody has chosen any, so all follow from its role. A request with a flexible array has two
+ * handles.
+ */
+static const char *words_of_added(const struct uvd_struct *of, const struct uvd_field *f)
+{
+	if (field_is_length(of, f))
+		return "64 4096 1 0 -1";
+	switch (f->role) {
+	case UVD_ROLE_RKEY:
+	case UVD_ROLE_QPN:
+	case UVD_ROLE_SRQN:
+	case UVD_ROLE_WQN:
+		return words_of_number(f->role);
+	case UVD_ROLE_ADDRESS:
+	case UVD_ROLE_IOVA:
+	case UVD_ROLE_AT:
+		return "mem none ro 0";
+	case UVD_ROLE_FLAGS:
+		return words_of_flags(f->words);
+	case UVD_ROLE_COUNT:
+		return "2 1 0 3 -1";
+	case UVD_ROLE_LOG:
+		return "1 0 2 63 -1";
+	default:
+		return words_of_role(f);
+	}
+}
+
 static const char *words_of(const struct uvd_struct *of, const struct uvd_field *f)
 {
+	if (uvd_shape_is_added(of))
+		return words_of_added(of, f);
 	for (const struct uvd_shape_values *v = uvd_shape_values; v->structs; v++)
 		if (uvd_prog_list_match(v->structs, of->name) && uvd_prog_list_match(v->fields, f->name))
 			return v->words;
@@ -197,7 +253,8 @@ static void making_add(struct making *m, const struct uvd_struct *of, const stru
 /* Adds the fields of a struct that is `base` bytes behind the first one, those that are reserved between the others. */
 static size_t making_add_struct(struct making *m, const struct uvd_struct *of, size_t base)
 {
-	const struct uvd_field *f = of->fields, *r = of->reserved;
+	static const struct uvd_field none[] = { {} };
+	const struct uvd_field *f = of->fields, *r = of->reserved ? of->reserved : none;
 
 	while (f->name || r->name)
 		making_add(m, of, !r->name || (f->name && f->at <= r->at) ? f++ : r++, base);
@@ -253,7 +310,9 @@ static const char *command_name(const char *name, bool ex)
 {
 	static const char plain[] = "IB_USER_VERBS_CMD_", extended[] = "IB_USER_VERBS_EX_CMD_";
 
-	return ex ? shape_text("EX_%s", name + strlen(extended)) : name + strlen(plain);
+	if (ex)
+		return shape_text("EX_%s", uvd_shape_without(name, extended));
+	return uvd_shape_without(name, plain);
 }
 
 static const char *struct_makes(const struct uvd_struct *of)
@@ -287,7 +346,7 @@ static void command_add_more(struct uvd_shape_command *c)
 
 static void command_make(struct uvd_shape_command *c, const struct uvd_write_row *row, uint16_t object)
 {
-	const struct uvd_command_fields *known = uvd_command_fields(row->name);
+	const struct uvd_command_fields *known = uvd_shape_command_fields(row->name);
 	struct making in = { .in = true };
 
 	c->ex = row->flags & UVD_WRITE_EX;
@@ -300,6 +359,10 @@ static void command_make(struct uvd_shape_command *c, const struct uvd_write_row
 	c->in_size = making_add_tail(&in, known->request);
 	c->in = (struct uvd_shape_fields){ in.f, in.n, 0 };
 	c->out_size = known->response->size;
+	/* A plug-in need not say what all bytes are. */
+	c->in_size = c->in_size > row->req_size ? c->in_size : row->req_size;
+	c->out_size =
+		c->out_size > row->resp_size || !uvd_shape_is_added(known->response) ? c->out_size : row->resp_size;
 	c->out = fields_of(known->response, false);
 	c->makes = struct_makes(known->response);
 	c->ends = struct_ends(known->request);
@@ -317,14 +380,14 @@ static int command_order(const void *a, const void *b)
 
 static void commands_make(void)
 {
-	const struct uvd_object_row *const *objects = uvd_feature_common.objects;
+	const struct uvd_object_row *o;
 
-	for (unsigned int i = 0; objects[i]; i++)
-		shapes.num_commands += objects[i]->num_writes;
+	for (unsigned int i = 0; (o = uvd_shape_object_at(i)); i++)
+		shapes.num_commands += o->num_writes;
 	shapes.commands = shape_alloc(shapes.num_commands * sizeof(*shapes.commands));
-	for (unsigned int i = 0, n = 0; objects[i]; i++)
-		for (unsigned int w = 0; w < objects[i]->num_writes; w++)
-			command_make(&shapes.commands[n++], &objects[i]->writes[w], objects[i]->id);
+	for (unsigned int i = 0, n = 0; (o = uvd_shape_object_at(i)); i++)
+		for (unsigned int w = 0; w < o->num_writes; w++)
+			command_make(&shapes.commands[n++], &o->writes[w], o->id);
 	qsort(shapes.commands, shapes.num_commands, sizeof(*shapes.commands), command_order);
 }
 
@@ -404,9 +467,31 @@ static void attr_make(struct uvd_shape_attr *a, const struct uvd_shape_attr_valu
 
 static void attr_make_struct(struct uvd_shape_attr *a, const struct uvd_attr_fields *known)
 {
-	a->name = known->attr + strlen("UVERBS_ATTR_");
+	a->name = uvd_shape_without(known->attr, "UVERBS_ATTR_");
 	a->size = known->of->size;
 	a->fields = fields_of(known->of, attr_is_input(a->name));
+}
+
+/* The value of a plug-in's attribute that is no struct. */
+static void attr_make_value(struct uvd_shape_attr *a, const struct uvd_attr_fields *known)
+{
+	struct uvd_shape_field *f = shape_alloc(sizeof(*f));
+	const bool chosen = known->role >= UVD_ROLE_LKEY && known->role <= UVD_ROLE_WQN;
+	const char *words = NULL;
+
+	a->name = uvd_shape_without(known->attr, "UVERBS_ATTR_");
+	a->size = attr_size(a->name) ? attr_size(a->name) : sizeof(uint64_t);
+	if (chosen)
+		words = words_of_number(known->role);
+	else if (known->role == UVD_ROLE_FLAGS)
+		words = words_of_flags(known->words);
+	else if (known->role == UVD_ROLE_WORDS)
+		words = words_of_enumeration(known->words);
+	/* As an output it has the name that the response of a command would have. */
+	*f = (struct uvd_shape_field){ UVD_SHAPE_VALUE, 0, a->size > 8 ? 8 : a->size, words, NULL };
+	if (chosen && !attr_is_input(a->name))
+		f->name = uvd_role_name(known->role);
+	a->fields = (struct uvd_shape_fields){ f, 1, 0 };
 }
 
 static void attrs_make(void)
@@ -419,12 +504,16 @@ static void attrs_make(void)
 		most++;
 	for (unsigned int i = 0; known[i].attr; i++)
 		most += !!known[i].of;
+	for (unsigned int i = 0; uvd_shape_added_attr(i); i++)
+		most++;
 	shapes.attrs = shape_alloc(most * sizeof(*shapes.attrs));
 	for (; v->attr; v++)
 		attr_make(&shapes.attrs[shapes.num_attrs++], v);
 	for (; known->attr; known++)
 		if (known->of)
 			attr_make_struct(&shapes.attrs[shapes.num_attrs++], known);
+	for (unsigned int i = 0; (known = uvd_shape_added_attr(i)); i++)
+		(known->of ? attr_make_struct : attr_make_value)(&shapes.attrs[shapes.num_attrs++], known);
 }
 
 /* ---- look-ups ---------------------------------------------------------------------------------------------------- */

@@ -61,6 +61,17 @@ struct uvd_shape_attr {
  */
 void uvd_shape_need(void);
 
+/*
+ * Adds calls that are not the kernel's: those of plug-ins whose roles are known. `objects` ends with NULL; one can have the id of
+ * a common object, and adds to it. The rows have no steps. Call it before any other function here; all of it stays valid.
+ */
+struct uvd_shape_added {
+	const struct uvd_object_row *const *objects;
+	const struct uvd_command_fields *commands;
+	const struct uvd_attr_fields *attrs;
+};
+void uvd_shape_add(const struct uvd_shape_added *more);
+
 /* Has the field this name? Programs can also name it as the kernel's struct does: dest.dgid, or qp_handle of a response. */
 bool uvd_shape_field_is(const struct uvd_shape_field *f, const char *name);
 enum uvd_role uvd_shape_field_role(const struct uvd_shape_field *f);
@@ -72,6 +83,15 @@ const struct uvd_shape_attr *uvd_shape_attr(const char *name); /* or NULL */
 /* "pd" for UVERBS_OBJECT_PD */
 const char *uvd_shape_object_name(uint16_t object);
 
+/* What is known of a command or of an attribute's value, by its row's name. NULL: nothing. */
+const struct uvd_command_fields *uvd_shape_command_fields(const char *name);
+const struct uvd_attr_fields *uvd_shape_attr_fields(const char *name);
+const struct uvd_attr_fields *uvd_shape_added_attr(unsigned int i); /* NULL beyond the last */
+/* Returns what follows the prefix in a row's name, or all of it. */
+const char *uvd_shape_without(const char *name, const char *prefix);
+/* Is it a struct of added calls? */
+bool uvd_shape_is_added(const struct uvd_struct *of);
+
 /* ---- the schema's rows by name ----------------------------------------------------------------------------------- */
 
 struct uvd_shape_method {
@@ -81,6 +101,7 @@ struct uvd_shape_method {
 
 /* NAME is without UVERBS_METHOD_, or #OBJECT/METHOD. */
 bool uvd_shape_method(const char *name, struct uvd_shape_method *ref);
+const struct uvd_object_row *uvd_shape_object_at(unsigned int i); /* NULL beyond the last */
 const char *uvd_shape_method_name(const struct uvd_method_row *row);
 bool uvd_shape_method_at(unsigned int i, struct uvd_shape_method *ref); /* false beyond the last */
 const struct uvd_write_row *uvd_shape_write(unsigned int number, bool ex); /* or NULL */

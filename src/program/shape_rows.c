@@ -8,31 +8,99 @@
 #include "objects/objects.h"
 #include "shape.h"
 
-static const struct uvd_object_row *object_at(unsigned int i)
+static struct uvd_shape_added added;
+
+void uvd_shape_add(const struct uvd_shape_added *more)
 {
-	return uvd_feature_common.objects[i];
+	added = *more;
 }
 
-static const char *without(const char *name, const char *prefix)
+const struct uvd_command_fields *uvd_shape_command_fields(const char *name)
+{
+	const struct uvd_command_fields *c = uvd_commands_find(added.commands, name);
+
+	return c ? c : uvd_command_fields(name);
+}
+
+const struct uvd_attr_fields *uvd_shape_attr_fields(const char *name)
+{
+	const struct uvd_attr_fields *a = uvd_attrs_find(added.attrs, name);
+
+	return a ? a : uvd_attr_fields(name);
+}
+
+const struct uvd_attr_fields *uvd_shape_added_attr(unsigned int i)
+{
+	const struct uvd_attr_fields *a = added.attrs;
+
+	while (a && a->attr && i--)
+		a++;
+	return a && a->attr ? a : NULL;
+}
+
+bool uvd_shape_is_added(const struct uvd_struct *of)
+{
+	for (const struct uvd_command_fields *c = added.commands; c && c->command; c++)
+		if (c->request == of || c->response == of)
+			return true;
+	for (const struct uvd_attr_fields *a = added.attrs; a && a->attr; a++)
+		if (a->of == of)
+			return true;
+	return false;
+}
+
+/* The common objects, then those that were added. */
+const struct uvd_object_row *uvd_shape_object_at(unsigned int i)
+{
+	const struct uvd_object_row *const *common = uvd_feature_common.objects;
+	unsigned int n = 0;
+
+	while (n < i && common[n])
+		n++;
+	if (common[n])
+		return common[n];
+	for (i -= n, n = 0; added.objects && added.objects[n]; n++)
+		if (n == i)
+			return added.objects[n];
+	return NULL;
+}
+
+static const struct uvd_object_row *object_at(unsigned int i)
+{
+	return uvd_shape_object_at(i);
+}
+
+const char *uvd_shape_without(const char *name, const char *prefix)
 {
 	size_t len = strlen(prefix);
 
 	return strncmp(name, prefix, len) ? name : name + len;
 }
 
-enum { MAX_OBJECTS = 64, MAX_NAME = 32 };
-static char object_names[MAX_OBJECTS][MAX_NAME];
+enum { MAX_OBJECTS = 256, MAX_NAME = 32 };
+static struct {
+	uint16_t id;
+	char name[MAX_NAME];
+} object_names[MAX_OBJECTS];
+
+static const char *object_name_of(const struct uvd_object_row *row)
+{
+	if (row->id == UVERBS_OBJECT_COMP_CHANNEL)
+		return "channel";
+	if (row->id == UVERBS_OBJECT_ASYNC_EVENT)
+		return "async";
+	return uvd_shape_without(row->name, "UVERBS_OBJECT_");
+}
 
 static void object_names_make(void)
 {
-	for (unsigned int i = 0; object_at(i); i++) {
-		const char *from = without(object_at(i)->name, "UVERBS_OBJECT_");
+	for (unsigned int i = 0; object_at(i) && i < MAX_OBJECTS; i++) {
+		const char *from = object_name_of(object_at(i));
 
-		for (unsigned int n = 0; object_at(i)->id < MAX_OBJECTS && from[n] && n < MAX_NAME - 1; n++)
-			object_names[object_at(i)->id][n] = tolower(from[n]);
+		object_names[i].id = object_at(i)->id;
+		for (unsigned int n = 0; from[n] && n < MAX_NAME - 1; n++)
+			object_names[i].name[n] = tolower((unsigned char)from[n]);
 	}
-	strcpy(object_names[UVERBS_OBJECT_COMP_CHANNEL], "channel");
-	strcpy(object_names[UVERBS_OBJECT_ASYNC_EVENT], "async");
 }
 
 const char *uvd_shape_object_name(uint16_t object)
@@ -40,7 +108,10 @@ const char *uvd_shape_object_name(uint16_t object)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, object_names_make);
-	return object < MAX_OBJECTS && *object_names[object] ? object_names[object] : "unknown";
+	for (unsigned int i = 0; i < MAX_OBJECTS && *object_names[i].name; i++)
+		if (object_names[i].id == object)
+			return object_names[i].name;
+	return "unknown";
 }
 
 bool uvd_shape_method_at(unsigned int n, struct uvd_shape_method *ref)
@@ -59,7 +130,7 @@ bool uvd_shape_method_at(unsigned int n, struct uvd_shape_method *ref)
 
 const char *uvd_shape_method_name(const struct uvd_method_row *row)
 {
-	return without(row->name, "UVERBS_METHOD_");
+	return uvd_shape_without(row->name, "UVERBS_METHOD_");
 }
 
 bool uvd_shape_method(const char *name, struct uvd_shape_method *ref)
@@ -91,7 +162,7 @@ const struct uvd_write_row *uvd_shape_write(unsigned int number, bool ex)
 const char *uvd_shape_attr_name(const struct uvd_attr_row *row)
 {
 	static char name[64];
-	const char *from = without(row->name, "UVERBS_ATTR_");
+	const char *from = uvd_shape_without(row->name, "UVERBS_ATTR_");
 	unsigned int n;
 
 	for (n = 0; from[n] && n < sizeof(name) - 1; n++)

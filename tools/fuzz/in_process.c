@@ -219,11 +219,11 @@ static int in_process_worker(const struct uvd_fuzz *f, const struct uvd_options 
 	w.batch = mmap(NULL, sizeof(*w.batch), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (w.batch == MAP_FAILED)
 		return 2;
-	if (driver >= 0)
+	uvd_in_process_options(o);
+	if (driver >= 0 && !uvd_in_process_learn())
 		w.run = uvd_prog_run_new_with(&uvd_in_process_ops, "/dev/infiniband/uverbs0", driver);
 	if (w.run && uvd_program_list_read(&w.list, false)) {
 		w.run->patience = f->hang;
-		uvd_in_process_options(o);
 		status = f->trial ? in_process_trial(&w) : in_process_random(&w);
 		uvd_prog_list_free(&w.list);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "in_process.h"
+#include "more.h"
 #include "account/account.h"
 #include "client/client.h"
 #include "core/core.h"
@@ -341,6 +342,23 @@ void uvd_in_process_stop(void)
 	close(here.maps);
 	close(here.mapped);
 	memset(&here, 0, sizeof(here));
+}
+
+int uvd_in_process_learn(void)
+{
+	const struct uvd_options *o = here.options;
+	int err;
+
+	if (!o->num_plugins)
+		return 0;
+	if (uvd_in_process_start())
+		return -1;
+	err = uvd_program_more_of_tree(here.dev->trees->plain);
+	uvd_in_process_stop();
+	here.options = o;
+	if (err)
+		fprintf(stderr, "%s: the calls of plug-ins: %s\n", who, uvd_errno_name(err));
+	return err ? -1 : 0;
 }
 
 int uvd_in_process_open(void)

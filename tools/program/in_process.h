@@ -23,6 +23,12 @@ void uvd_in_process_options(const struct uvd_options *o);
 /* The driver id of the device that the options stand for; -1 if there is no such persona. */
 int uvd_in_process_driver(const struct uvd_options *o);
 
+/*
+ * Learns the calls of the device's plug-ins, for programs: makes the device for a moment, if the options have plug-ins.
+ * Call it after uvd_in_process_options(), in a process that forks later.
+ */
+int uvd_in_process_learn(void);
+
 /* Makes the engine and the device. A process that forks later must not use them in the child. */
 int uvd_in_process_start(void);
 void uvd_in_process_stop(void);
