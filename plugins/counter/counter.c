@@ -223,6 +223,38 @@ static const struct uvd_feature counter_reset_feature = {
 };
 static const struct uvd_feature *const counter_features[] = { &counter_feature, &counter_reset_feature, NULL };
 
+/* ---- what the fields mean ---------------------------------------------------------------------------------------- */
+
+static const struct uvd_field counter_create_fields[] = { UVD_FIELD(struct counter_create, threshold, UVD_ROLE_NUMBER),
+							  UVD_FIELD(struct counter_create, user_handle,
+								    UVD_ROLE_COOKIE),
+							  {} };
+static const struct uvd_field counter_add_fields[] = { UVD_FIELD(struct counter_add, amount, UVD_ROLE_NUMBER),
+						       UVD_FIELD(struct counter_add, times, UVD_ROLE_NUMBER),
+						       {} };
+static const struct uvd_field counter_add_reserved[] = { UVD_FIELD(struct counter_add, reserved, UVD_ROLE_RESERVED),
+							 {} };
+static const struct uvd_field counter_state_fields[] = { UVD_FIELD(struct counter_state, value, UVD_ROLE_NUMBER),
+							 UVD_FIELD(struct counter_state, threshold, UVD_ROLE_NUMBER),
+							 UVD_FIELD(struct counter_state, contexts, UVD_ROLE_NUMBER),
+							 {} };
+static const struct uvd_struct counter_create_struct = { .name = "counter_create",
+							 .size = sizeof(struct counter_create),
+							 .fields = counter_create_fields };
+static const struct uvd_struct counter_add_struct = { .name = "counter_add",
+						      .size = sizeof(struct counter_add),
+						      .fields = counter_add_fields,
+						      .reserved = counter_add_reserved };
+static const struct uvd_struct counter_state_struct = { .name = "counter_state",
+							.size = sizeof(struct counter_state),
+							.fields = counter_state_fields };
+static const struct uvd_attr_fields counter_roles[] = {
+	{ "UVERBS_ATTR_COUNTER_CREATE_IN", UVD_ROLE_STRUCT, .of = &counter_create_struct },
+	{ "UVERBS_ATTR_COUNTER_ADD_IN", UVD_ROLE_STRUCT, .of = &counter_add_struct },
+	{ "UVERBS_ATTR_COUNTER_READ_OUT", UVD_ROLE_STRUCT, .of = &counter_state_struct },
+	{ .attr = NULL }
+};
+
 static const struct uvd_plugin_option counter_options[] = {
 	{ "initial", "0", "NUMBER", "the value of a new counter" },
 	{ .name = NULL },
@@ -231,4 +263,4 @@ static const struct uvd_plugin_option counter_options[] = {
 UVD_PLUGIN(.name = "counter", .version = "1", .description = "counters with a threshold", .features = counter_features,
 	   .options = counter_options, .init = counter_init, .exit = free, .device_init = counter_device_init,
 	   .device_exit = counter_device_exit, .context_init = counter_context_init,
-	   .context_exit = counter_context_exit);
+	   .context_exit = counter_context_exit, .attrs = counter_roles);

@@ -17,19 +17,19 @@ export uverbsctl
 out=$(run -- "$client" 100)
 expect 'event 0x10000 of 77' "$out"
 
-# RESET, on a context that was given the capability. The first 8 bytes of the state are the value.
+# RESET, on a context that was given the capability. The fields have names, because the plug-in states what they mean.
 reset() {
 	# shellcheck disable=SC2016 # the inner shell expands it
 	run "$@" -- sh -c 'exec 3</dev/infiniband/counter_reset && "$uverbsctl" call -f -' <<'SCRIPT'
 DEVICE GET_CONTEXT --fd_arr u32:3
 c = COUNTER CREATE
-COUNTER ADD --handle $c --in u64:5+u32:2,0
+COUNTER ADD --handle $c --in amount=5,times=2
 COUNTER READ --handle $c --out 8
 COUNTER RESET --handle $c
 COUNTER READ --handle $c --out 8
 SCRIPT
 }
-expect 'READ out=110' "$(reset --ucap counter_reset)"
-expect 'READ out=100' "$(reset --ucap counter_reset)"
+expect 'READ out.value=110' "$(reset --ucap counter_reset)"
+expect 'READ out.value=100' "$(reset --ucap counter_reset)"
 # The user of `run` has not allowed the capability: its node cannot be opened.
 expect 'ermission denied' "$(reset 2>&1 || true)"

@@ -85,5 +85,12 @@ static const struct uvd_object_row *const skeleton_objects[] = { &skeleton_objec
 static const struct uvd_feature skeleton_feature = { .name = "skeleton", .objects = skeleton_objects };
 static const struct uvd_feature *const skeleton_features[] = { &skeleton_feature, NULL };
 
+/* What the values mean, for `uverbsctl trace`, `fuzz` and others: see UVD_ROLE_* in uverbsd/roles.h. */
+static const struct uvd_attr_fields skeleton_roles[] = {
+	{ "UVERBS_ATTR_SKELETON_SET_VALUE", UVD_ROLE_NUMBER },
+	{ "UVERBS_ATTR_SKELETON_GET_VALUE", UVD_ROLE_NUMBER },
+	{ .attr = NULL },
+};
+
 UVD_PLUGIN(.name = "skeleton", .version = "1", .description = "stores a number", .features = skeleton_features,
-	   .context_init = skeleton_context_init, .context_exit = skeleton_context_exit);
+	   .context_init = skeleton_context_init, .context_exit = skeleton_context_exit, .attrs = skeleton_roles);
