@@ -119,15 +119,11 @@ static int write_where_allowed(struct uvd_caller *c, struct uvd_maps *maps, uint
 static int procfd_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
 {
 	struct uvd_maps maps;
-	int err;
 
 	if (!len)
 		return 0;
-	if (uvd_maps_open(&maps, c, true))
-		return -EFAULT;
-	err = write_where_allowed(c, &maps, dst, src, len);
-	uvd_maps_close(&maps);
-	return err;
+	uvd_maps_from_fd(&maps, c->mapsfd, true);
+	return lseek(c->mapsfd, 0, SEEK_SET) ? -EFAULT : write_where_allowed(c, &maps, dst, src, len);
 }
 
 static int procfd_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
@@ -143,34 +139,6 @@ const struct uvd_mem_ops uvd_mem_procfd = {
 	.read = procfd_read,
 	.write = procfd_write,
 	.writev = procfd_writev,
-	.read_ahead = procfd_read_ahead,
-};
-
-/* ---- memory of a thread that is stopped for a loan --------------------------------------------------------------- */
-
-static int held_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
-{
-	struct uvd_maps maps;
-
-	if (!len)
-		return 0;
-	uvd_maps_from_fd(&maps, c->mapsfd, true);
-	return lseek(c->mapsfd, 0, SEEK_SET) ? -EFAULT : write_where_allowed(c, &maps, dst, src, len);
-}
-
-static int held_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
-{
-	int err = 0;
-
-	for (unsigned int i = 0; i < n && !err; i++)
-		err = held_write(c, v[i].addr, v[i].src, v[i].len);
-	return err;
-}
-
-const struct uvd_mem_ops uvd_mem_held = {
-	.read = procfd_read,
-	.write = held_write,
-	.writev = held_writev,
 	.read_ahead = procfd_read_ahead,
 };
 

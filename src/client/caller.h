@@ -88,8 +88,8 @@ struct uvd_caller {
 	struct uvd_proc *proc;
 	pid_t tid; /* in our pid namespace; 0: the client is outside of it, and its memory is inaccessible */
 	pid_t tgid; /* 0: not looked up yet, see uvd_caller_tgid() */
-	int memfd; /* /proc/TID/mem for uvd_mem_procfd and uvd_mem_held, else -1; the transport owns it */
-	int mapsfd; /* /proc/TID/maps for uvd_mem_held */
+	int memfd; /* /proc/TID/mem for uvd_mem_procfd, else -1; the transport owns it */
+	int mapsfd; /* /proc/TID/maps for uvd_mem_procfd */
 	/*
 	 * Set by the transport: does the call still wait for its answer? NULL: always, as where the client is this
 	 * process. A call can end early, when its client has a signal or the channel is aborted. Its thread may then
@@ -122,13 +122,11 @@ static inline int uvd_caller_confirm(struct uvd_caller *c, int ret)
 /* Uses process_vm_readv() and process_vm_writev(). A partial transfer fails with -EFAULT. */
 extern const struct uvd_mem_ops uvd_mem_process;
 /*
- * Uses pread() and pwrite() on c->memfd, and checks the mappings' protection before a write (for --join under Yama 1).
+ * Uses pread() and pwrite() on c->memfd, and checks the mappings' protection in c->mapsfd before a write. Looks nothing up by the
+ * thread's id. For a tree that has an agent (--join under Yama 1), and for a thread that is stopped for a
+ * loan.
  */
 extern const struct uvd_mem_ops uvd_mem_procfd;
-/*
- * The same, for a thread that is stopped for a loan: reads its mappings from c->mapsfd, and looks nothing up by its id.
- */
-extern const struct uvd_mem_ops uvd_mem_held;
 /* Accesses our own memory without any check, for benchmarks and tests whose client is this process. */
 extern const struct uvd_mem_ops uvd_mem_self;
 

@@ -122,7 +122,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 	if (registration && fd < 0 && !registration->executed && uvd_loan_dying(g->link, l->b.tid))
 		fd = -ESRCH;
 	/* From here on only descriptors reach the client's memory: its thread id may become another thread's. */
-	call->caller.mem = l->b.mapsfd < 0 ? &grant_no_memory : &uvd_mem_held;
+	call->caller.mem = l->b.mapsfd < 0 ? &grant_no_memory : &uvd_mem_procfd;
 	call->caller.memfd = l->b.memfd;
 	call->caller.mapsfd = l->b.mapsfd;
 	if (l->b.dead || (fd == -ESRCH && !(registration && registration->executed))) {

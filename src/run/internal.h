@@ -34,6 +34,8 @@ struct uvd_run_slot {
 	struct uvd_run_inode inode; /* as last read from fdinfo */
 	uint64_t asked; /* in this tick `inode` is used without reading fdinfo again; 0: never */
 	int memfd; /* our fd of /proc/TID/mem, where memory is accessed through it; else -1 */
+	int mapsfd; /* our fd of /proc/TID/maps, for writes to memfd; else -1 */
+	bool once; /* an exec may have been under way when these were opened, so they are good for one call */
 	pid_t tgid;
 	uid_t fsuid;
 	gid_t fsgid;

@@ -219,6 +219,8 @@ static void slot_drop(struct uvd_run_slot *s)
 		close(s->life);
 	if (s->memfd >= 0)
 		close(s->memfd);
+	if (s->mapsfd >= 0)
+		close(s->mapsfd);
 	s->tid = 0;
 }
 
@@ -249,40 +251,6 @@ static int slot_ids(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 	return 0;
 }
 
-static struct uvd_run_slot *slot_new(struct uvd_run_tree *tree, pid_t tid, int fd)
-{
-	struct uvd_run_slot *set = slot_set(tree, tid, fd), *s = set;
-	char name[32] = "comm"; /* for a slot without an fd: readable while the thread lives */
-
-	for (int i = 1; i < UVD_RUN_SLOT_WAYS && s->tid; i++)
-		if (!set[i].tid || (int)(set[i].used - s->used) < 0)
-			s = &set[i];
-	slot_drop(s);
-	if (fd >= 0)
-		snprintf(name, sizeof(name), "fdinfo/%d", fd);
-	*s = (struct uvd_run_slot){ .tid = tid, .fd = fd, .life = -1, .memfd = -1 };
-	s->fdinfo = tree->proc.open(&tree->proc, tid, name, O_RDONLY);
-	if (s->fdinfo >= 0 && tree->agent >= 0)
-		s->memfd = tree->proc.open(&tree->proc, tid, "mem", O_RDWR);
-	if (s->fdinfo >= 0 && (tree->agent < 0 || s->memfd >= 0) && !slot_ids(tree, s))
-		return s;
-	slot_drop(s);
-	return NULL;
-}
-
-static bool ids_in_turn(const struct uvd_run_tree *tree)
-{
-	return tree->many_pids && !tree->chooses_ids;
-}
-
-/* In the tick s->asked: is the caller the thread of this slot? A read of s->life gives ESRCH once that has ended. */
-static bool same_thread(struct uvd_run_tree *tree, struct uvd_run_slot *s)
-{
-	char text[16];
-
-	return ids_in_turn(tree) || pread(s->life, text, sizeof(text), 0) > 0;
-}
-
 /* If a thread has ended, its call is over, and no further call of it will tell us. Drops the call then. */
 static bool change_drop_if_over(struct uvd_run_tree *tree, struct uvd_run_change *c)
 {
@@ -305,6 +273,43 @@ static bool may_change(struct uvd_run_tree *tree, int fd)
 			it_may = !change_drop_if_over(tree, c);
 	}
 	return it_may;
+}
+
+static struct uvd_run_slot *slot_new(struct uvd_run_tree *tree, pid_t tid, int fd)
+{
+	struct uvd_run_slot *set = slot_set(tree, tid, fd), *s = set;
+	char name[32] = "comm"; /* for a slot without an fd: readable while the thread lives */
+
+	for (int i = 1; i < UVD_RUN_SLOT_WAYS && s->tid; i++)
+		if (!set[i].tid || (int)(set[i].used - s->used) < 0)
+			s = &set[i];
+	slot_drop(s);
+	if (fd >= 0)
+		snprintf(name, sizeof(name), "fdinfo/%d", fd);
+	*s = (struct uvd_run_slot){ .tid = tid, .fd = fd, .life = -1, .memfd = -1, .mapsfd = -1 };
+	s->once = tree->agent >= 0 && may_change(tree, -1);
+	s->fdinfo = tree->proc.open(&tree->proc, tid, name, O_RDONLY);
+	if (s->fdinfo >= 0 && tree->agent >= 0)
+		s->memfd = tree->proc.open(&tree->proc, tid, "mem", O_RDWR);
+	if (s->memfd >= 0)
+		s->mapsfd = tree->proc.open(&tree->proc, tid, "maps", O_RDONLY);
+	if (s->fdinfo >= 0 && (tree->agent < 0 || s->mapsfd >= 0) && !slot_ids(tree, s))
+		return s;
+	slot_drop(s);
+	return NULL;
+}
+
+static bool ids_in_turn(const struct uvd_run_tree *tree)
+{
+	return tree->many_pids && !tree->chooses_ids;
+}
+
+/* In the tick s->asked: is the caller the thread of this slot? A read of s->life gives ESRCH once that has ended. */
+static bool same_thread(struct uvd_run_tree *tree, struct uvd_run_slot *s)
+{
+	char text[16];
+
+	return ids_in_turn(tree) || pread(s->life, text, sizeof(text), 0) > 0;
 }
 
 /*
@@ -353,7 +358,7 @@ static struct uvd_run_slot *slot_get(struct uvd_run_tree *tree, pid_t tid, int f
 	for (s = set; s < set + UVD_RUN_SLOT_WAYS; s++) {
 		if (s->tid != tid || s->fd != fd)
 			continue;
-		if (slot_current(tree, s, inode))
+		if (!s->once && slot_current(tree, s, inode))
 			return s;
 		slot_drop(s); /* the thread has ended, or the fd is closed */
 	}
@@ -363,23 +368,25 @@ static struct uvd_run_slot *slot_get(struct uvd_run_tree *tree, pid_t tid, int f
 
 /* ---- the caller -------------------------------------------------------------------------------------------------- */
 
-static void set_caller(struct uvd_run_tree *tree, pid_t tgid, int memfd)
+/* s: the caller's slot; NULL: none yet. */
+static void set_caller(struct uvd_run_tree *tree, const struct uvd_run_slot *s)
 {
 	tree->call->caller.tid = tree->notif->n.pid;
-	tree->call->caller.tgid = tgid;
-	tree->call->caller.memfd = memfd;
+	tree->call->caller.tgid = s ? s->tgid : 0;
+	tree->call->caller.memfd = s ? s->memfd : -1;
+	tree->call->caller.mapsfd = s ? s->mapsfd : -1;
 }
 
 bool uvd_run_caller(struct uvd_run_tree *tree)
 {
 	struct uvd_run_slot *s;
 
-	set_caller(tree, 0, -1);
+	set_caller(tree, NULL);
 	if (tree->agent < 0)
 		return true;
 	s = slot_get(tree, tree->notif->n.pid, -1, NULL);
 	if (s)
-		set_caller(tree, s->tgid, s->memfd);
+		set_caller(tree, s);
 	return s;
 }
 
@@ -387,12 +394,12 @@ struct uvd_run_slot *uvd_run_caller_fd(struct uvd_run_tree *tree, int fd, struct
 {
 	struct uvd_run_slot *s;
 
-	set_caller(tree, 0, -1);
+	set_caller(tree, NULL);
 	s = fd < 0 ? NULL : slot_get(tree, tree->notif->n.pid, fd, inode);
 	if (!s || (s->ids_stale && slot_ids(tree, s)))
 		return NULL;
 	s->used = ++tree->clock;
-	set_caller(tree, s->tgid, s->memfd);
+	set_caller(tree, s);
 	return s;
 }
 
@@ -456,6 +463,9 @@ void uvd_run_caller_exec(struct uvd_run_tree *tree)
 			tree->slots[i][j].opener_of = 0;
 	uvd_run_slots_forget(tree, -1);
 	change_add(tree, -1, is_first_thread(tree->notif->n.pid));
+	/* The child of a vfork() leaves its parent's memory, which stays in use: no read of a slot's memfd would tell. */
+	if (tree->agent >= 0)
+		uvd_run_callers_fini(tree);
 }
 
 bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, const struct uvd_run_file *f)

@@ -56,7 +56,7 @@ static unsigned int byte_at(struct child *child, char *at)
 }
 
 /* How to access the other process's memory; _i of the loop tests. */
-enum way { BY_PID, BY_PROC, BY_PROC_WHILE_STOPPED, WAYS };
+enum way { BY_PID, BY_PROC, WAYS };
 
 static int open_proc(pid_t tid, const char *name, int flags)
 {
@@ -76,11 +76,8 @@ static struct uvd_caller caller_by(enum way way, pid_t tid)
 	if (way == BY_PID)
 		return c;
 	c.memfd = open_proc(tid, "mem", O_RDWR);
+	c.mapsfd = open_proc(tid, "maps", O_RDONLY);
 	c.mem = &uvd_mem_procfd;
-	if (way == BY_PROC_WHILE_STOPPED) {
-		c.mapsfd = open_proc(tid, "maps", O_RDONLY);
-		c.mem = &uvd_mem_held;
-	}
 	return c;
 }
 

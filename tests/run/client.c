@@ -14,6 +14,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -592,6 +593,51 @@ static void test_vfork(void)
 	IS(client_alloc_pd(fd) == 1);
 }
 
+/* The engine reads the paths of a vfork()'s child in the memory of its parent, and after its exec in its own. */
+static void test_vfork_opens_before_its_exec(void)
+{
+	pid_t pid = vfork();
+
+	if (!pid) {
+		if (!access(NODE, F_OK))
+			execl(self, self, "of_vfork", NULL);
+		_exit(1);
+	}
+	wait_for(pid);
+}
+
+static int exec_of_vfork(void *arg)
+{
+	char *argv[] = { (char *)self, "of_vfork", NULL };
+
+	syscall(SYS_execve, self, argv, environ);
+	return 1;
+}
+
+/*
+ * The exec of another thread gives the child's number to a thread with other memory. Until then the child calls all the time,
+ * also while the exec is under way.
+ */
+static void test_vfork_has_a_thread_that_execs(void)
+{
+	enum { TIMES = 30, STACK = 65536, FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD };
+	char *stack = malloc(STACK);
+
+	IS(stack);
+	for (int i = 0; i < TIMES; i++) {
+		pid_t pid = vfork();
+
+		if (!pid) {
+			if (clone(exec_of_vfork, stack + STACK, FLAGS, NULL) < 0)
+				_exit(1);
+			for (;;)
+				syscall(SYS_access, NODE, F_OK);
+		}
+		wait_for(pid);
+	}
+	free(stack);
+}
+
 static void test_exec(void)
 {
 	char number[16];
@@ -829,6 +875,8 @@ static const struct {
 	CASE(hostile_file),
 	CASE(fork),
 	CASE(vfork),
+	CASE(vfork_opens_before_its_exec),
+	CASE(vfork_has_a_thread_that_execs),
 	CASE(exec),
 	CASE(exec_by_a_thread),
 	CASE(failed_exec_changes_nothing),
@@ -854,6 +902,15 @@ static const struct {
 	{ "nothing", nothing },
 };
 
+/* Has memory of its own by now: whoever looks in its parent's finds no path at these addresses. */
+static int of_vfork(void)
+{
+	int fd = client_open_context();
+
+	IS(client_alloc_pd(fd) == 0);
+	return 0;
+}
+
 static int after_exec(int fd)
 {
 	IS(count_pds(fd) >= 1);
@@ -868,6 +925,8 @@ int main(int argc, char **argv)
 	self = argv[0];
 	if (argc == 3 && !strcmp(argv[1], "after_exec"))
 		return after_exec(atoi(argv[2]));
+	if (argc == 2 && !strcmp(argv[1], "of_vfork"))
+		return of_vfork();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		if (argc == 2 && !strcmp(argv[1], "--list")) {
 			if (!cases[i].name)

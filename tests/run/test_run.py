@@ -466,6 +466,7 @@ def test_join_pingpong_between_runs(joining, abi, mode, port):
 
 
 @pytest.mark.parametrize("case", ["duplicates_are_the_same_file", "fork", "exec", "threads", "storm_alloc_pd", "vfork",
+                                  "vfork_opens_before_its_exec", "vfork_has_a_thread_that_execs",
                                   "node_is_a_character_device", "built_in_sysfs_paths", "scm_rights"])
 def test_join_client(joining, case):
     run = joining
