@@ -359,9 +359,12 @@ static int start_program(struct guardian *g)
 	return g->program < 0 ? -errno : 0;
 }
 
-/* The engine is about to exit, unless another run joins it now. All our other children have already exited. */
+/* The engine is about to exit, unless another run needs it. All our other children have already exited. */
 static void wait_for_engine(struct guardian *g)
 {
+	if (g->l->is_init)
+		while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+			;
 	for (int i = 0; i < 100 && !g->stays; i++) {
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;

@@ -195,8 +195,30 @@ static void launch_forward_signal(int signals, int program)
 
 /* ---- the launcher ------------------------------------------------------------------------------------------------ */
 
+/*
+ * Waits for the guardian, after PROGRAM has ended. As process 1 it waits as long as other runs need the engine, so a signal ends
+ * the wait.
+ */
+static void launch_wait_for_guardian(const struct uvd_run_launch *l, pid_t guardian, int signals)
+{
+	struct pollfd p[] = {
+		{ .fd = syscall(SYS_pidfd_open, guardian, 0), .events = POLLIN },
+		{ .fd = signals, .events = POLLIN },
+	};
+	struct signalfd_siginfo info;
+
+	while (l->is_init && !p[0].revents) {
+		if (poll(p, 2, -1) < 0 || !p[1].revents || read(signals, &info, sizeof(info)) != sizeof(info))
+			continue;
+		if (info.ssi_signo != SIGWINCH)
+			return;
+	}
+	while (waitpid(guardian, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 /* Forwards signals until PROGRAM has ended. Returns its exit status. */
-static int wait_for_end(int up, pid_t guardian)
+static int wait_for_end(const struct uvd_run_launch *l, int up, pid_t guardian)
 {
 	struct uvd_run_msg msg;
 	int fds[UVD_RUN_LINK_FDS], program = -1, signals;
@@ -226,8 +248,7 @@ static int wait_for_end(int up, pid_t guardian)
 		if (msg.kind != UVD_RUN_ENDED)
 			continue;
 		if (!msg.stays)
-			while (waitpid(guardian, NULL, 0) < 0 && errno == EINTR)
-				;
+			launch_wait_for_guardian(l, guardian, signals);
 		return msg.status;
 	}
 }
@@ -293,12 +314,14 @@ static int launch_start(struct uvd_run_launch *l)
 		fprintf(stderr, "uverbsctl run: cannot start: %s\n", uvd_errno_name(err));
 		return UVD_RUN_FAILED;
 	}
-	return wait_for_end(up[0], guardian);
+	return wait_for_end(l, up[0], guardian);
 }
 
 int uvd_run(const struct uvd_run_options *options, char **argv)
 {
-	struct uvd_run_launch l = { .options = options, .argv = argv, .link = -1, .join_sock = -1, .join_lock = -1 };
+	struct uvd_run_launch l = {
+		.options = options, .argv = argv, .is_init = getpid() == 1, .link = -1, .join_sock = -1, .join_lock = -1
+	};
 	const char *why = uvd_run_yama_refusal("/proc/sys/kernel/yama/ptrace_scope", launch_is_privileged());
 	int err, status;
 

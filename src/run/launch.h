@@ -20,6 +20,7 @@ struct uvd_run_launch {
 	struct uvd_run_window windows[UVD_RUN_WINDOWS];
 	struct sock_fprog filter;
 	sigset_t mask; /* PROGRAM's signal mask */
+	bool is_init; /* the launcher is process 1 of its pid namespace: when it exits the kernel kills the engine */
 	int up; /* to the launcher */
 	int notif_fd; /* a sealed memfd: the struct uvd_run_notif that guardian and engine share */
 	struct uvd_run_notif *notif;
