@@ -223,13 +223,15 @@ int uvd_caller_identity(struct uvd_caller *c, struct uvd_identity *id)
 {
 	char status[4096];
 	ssize_t n = uvd_proc_read_status(c, uvd_proc_tid(c), status, sizeof(status));
+	uint64_t tgid;
 
 	memset(id, 0, sizeof(*id));
 	if (n < 0)
 		return n == -ENOENT ? -ESRCH : n;
-	id->tgid = status_field_number(status, "Tgid", 10);
-	if (!id->tgid)
+	tgid = status_field_number(status, "Tgid", 10);
+	if (!tgid || tgid >= UVD_PROC_NUMBERS)
 		return -ESRCH;
+	id->tgid = (pid_t)tgid + (c->proc ? c->proc->base : 0);
 	status_ids(status, "Uid", &id->uid, &id->euid, &id->suid, &id->fsuid);
 	status_ids(status, "Gid", &id->gid, &id->egid, &id->sgid, &id->fsgid);
 	id->cap_eff = status_field_number(status, "CapEff", 16);
@@ -371,6 +373,24 @@ int uvd_caller_dmabuf(struct uvd_caller *c, int fd, uint64_t *size)
 	return err;
 }
 
+/* "Cpus_allowed_list:\t0-3,8": for a thread whose number means nothing to sched_getaffinity(). */
+static bool status_has_cpu(struct uvd_caller *c, unsigned int cpu)
+{
+	char status[4096], *p;
+	ssize_t n = uvd_proc_read_status(c, uvd_proc_tid(c), status, sizeof(status));
+
+	p = n < 0 ? NULL : (char *)status_field(status, "Cpus_allowed_list");
+	while (p && *p && *p != '\n') {
+		const unsigned long first = strtoul(p + 1, &p, 10), last = *p == '-' ? strtoul(p + 1, &p, 10) : first;
+
+		if (cpu >= first && cpu <= last)
+			return true;
+		if (*p != ',')
+			return false;
+	}
+	return false;
+}
+
 int uvd_caller_may_run_on(struct uvd_caller *c, unsigned int cpu)
 {
 	const size_t size = CPU_ALLOC_SIZE(MAX_CPUS);
@@ -382,7 +402,9 @@ int uvd_caller_may_run_on(struct uvd_caller *c, unsigned int cpu)
 	set = CPU_ALLOC(MAX_CPUS);
 	if (!set)
 		return -ENOMEM;
-	if (!uvd_proc_tid(c) || sched_getaffinity(uvd_proc_tid(c), size, set) || !CPU_ISSET_S(cpu, size, set))
+	if (c->proc && c->proc->base)
+		err = status_has_cpu(c, cpu) ? 0 : -EPERM;
+	else if (!uvd_proc_tid(c) || sched_getaffinity(uvd_proc_tid(c), size, set) || !CPU_ISSET_S(cpu, size, set))
 		err = -EPERM;
 	CPU_FREE(set);
 	return uvd_caller_confirm(c, err);

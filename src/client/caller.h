@@ -21,6 +21,9 @@ struct uvd_accounts;
 struct uvd_caller;
 struct uvd_log;
 
+/* Numbers of threads are below this: the kernel's PID_MAX_LIMIT. */
+enum { UVD_PROC_NUMBERS = 1 << 22 };
+
 /*
  * Opens files below /proc/TID. Normally the engine opens them itself. Where Yama forbids that (an engine serves a
  * process tree that is not below it), that tree's agent (run/agent.c) opens them and passes the fds; for an engine
@@ -41,6 +44,11 @@ struct uvd_proc {
 	 * copy that it was the process's.
 	 */
 	bool bulk_by_number;
+	/*
+	 * Added to the numbers of processes in a pid namespace other than ours, a multiple of UVD_PROC_NUMBERS: the kernel knows no
+	 * process of such a number. 0: the numbers are ours.
+	 */
+	pid_t base;
 	bool tells_owners; /* open("owners") gives an array of uid_t: see uvd_ns_owners() */
 };
 
@@ -123,7 +131,7 @@ static inline int uvd_caller_confirm(struct uvd_caller *c, int ret)
 extern const struct uvd_mem_ops uvd_mem_process;
 /*
  * Uses pread() and pwrite() on c->memfd, and checks the mappings' protection in c->mapsfd before a write. Looks nothing up by the
- * thread's id. For a tree that has an agent (--join under Yama 1), and for a thread that is stopped for a
+ * thread's id. For a tree that has an agent (--join under Yama 1 or across pid namespaces), and for a thread that is stopped for a
  * loan.
  */
 extern const struct uvd_mem_ops uvd_mem_procfd;

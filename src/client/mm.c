@@ -175,6 +175,7 @@ struct wanted {
 	struct uvd_caller *c;
 	pid_t tgid;
 	uint64_t starttime, print;
+	pid_t base;
 };
 
 /*
@@ -210,7 +211,11 @@ static int search_collect(struct uvd_mm_table *t, const struct wanted *w, struct
 		struct candidate *k = &s->candidates[s->num];
 		bool seen = has_process(mm, w->tgid, w->starttime);
 
-		if (!seen && mm->print != w->print)
+		/*
+		 * Processes of different pid namespaces have no number for each other. And their files of /proc come from the
+		 * agent of whoever joined, who must not keep a thread that serves others.
+		 */
+		if (mm->base != w->base || (!seen && mm->print != w->print))
 			continue;
 		*k = (struct candidate){ .mm = uvd_mm_ref(mm), .seen = seen };
 		s->num++;
@@ -365,6 +370,7 @@ static struct uvd_mm *mm_table_add(struct uvd_mm_table *t, const struct fds *fds
 	pthread_mutex_init(&mm->views_lock, NULL);
 	INIT_LIST_HEAD(&mm->views);
 	mm->print = w->print;
+	mm->base = w->base;
 	atomic_init(&mm->refs, 1);
 	list_add(&mm->of_table, &t->mms);
 	t->refs++;
@@ -435,7 +441,7 @@ static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w
 
 struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 {
-	struct wanted w = { .c = c };
+	struct wanted w = { .c = c, .base = c->proc ? c->proc->base : 0 };
 	struct uvd_mm *mm = NULL;
 	int err;
 

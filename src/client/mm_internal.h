@@ -25,6 +25,7 @@ struct uvd_mm {
 	bool maps_query; /* set before mapsfd */
 	pthread_mutex_t maps_lock; /* protects opening mapsfd and, without PROCMAP_QUERY, its position */
 	uint64_t print; /* the fingerprint: see mm.c */
+	pid_t base; /* struct uvd_proc.base of its processes */
 	struct member *members;
 	pthread_mutex_t views_lock; /* protects the list, and the last reference to each view */
 	struct list_head views;

@@ -153,7 +153,8 @@ static long do_ioctl(struct uvd_run_tree *tree, struct uvd_run_file *f, const st
  */
 long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args)
 {
-	pid_t tid = tree->call->caller.tid, tgid = tree->call->caller.tgid;
+	const pid_t tid = uvd_run_number(tree, tree->call->caller.tid),
+		    tgid = uvd_run_number(tree, tree->call->caller.tgid);
 	char name[32];
 	int copy;
 	long ret;

@@ -144,6 +144,25 @@ static int detached_get(struct uvd_run_engine *e)
 	return fd;
 }
 
+/* fd: where path begins. The file system may be the program's own, in FUSE: without DONT_SYNC it would be asked. */
+static int slash_at(int fd, const char *path, struct uvd_run_inode *slash)
+{
+	struct statx stx;
+
+	if (statx(fd, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stx))
+		return -errno;
+	*slash = (struct uvd_run_inode){ .ino = stx.stx_ino, .mnt_id = stx.stx_mnt_id };
+	return 0;
+}
+
+int uvd_run_slash(pid_t tid, struct uvd_run_inode *slash)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)tid);
+	return slash_at(AT_FDCWD, path, slash);
+}
+
 int uvd_run_root_open(struct uvd_run_engine *e, const char *root)
 {
 	int err;
@@ -167,28 +186,29 @@ void uvd_run_root_close(struct uvd_run_engine *e)
 	pthread_mutex_destroy(&e->detached_lock);
 }
 
-int uvd_run_slash(pid_t tid, struct uvd_run_inode *slash)
-{
-	struct statx stx;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)tid);
-	/* The file system may be the program's own, in FUSE: without DONT_SYNC it would be asked. */
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stx))
-		return -errno;
-	*slash = (struct uvd_run_inode){ .ino = stx.stx_ino, .mnt_id = stx.stx_mnt_id };
-	return 0;
-}
-
 /*
  * The caller is named by its number, as the engine holds nothing else of it yet. While its call waits no other thread can get
  * that number; if it ends before it is looked at, the kernel takes no answer to its call.
  */
+static int slash_of_caller(struct uvd_run_tree *tree, struct uvd_run_inode *slash)
+{
+	int fd, err;
+
+	if (!tree->proc.base)
+		return uvd_run_slash(tree->tid, slash);
+	fd = tree->proc.open(&tree->proc, tree->tid, "root", O_PATH);
+	if (fd < 0)
+		return fd;
+	err = slash_at(fd, "", slash);
+	close(fd);
+	return err;
+}
+
 int uvd_run_folder(struct uvd_run_tree *tree, bool in_run)
 {
 	const struct uvd_run_inode *here = in_run ? &tree->slash : &tree->engine->slash;
 	struct uvd_run_inode slash;
-	int err = uvd_run_slash(tree->notif->n.pid, &slash);
+	int err = slash_of_caller(tree, &slash);
 
 	/* A caller that has been killed has no root any more, and gets no answer: make no mount for it. */
 	if (err == -ENOENT || err == -ESRCH)

@@ -197,9 +197,24 @@ static void host_teardown(struct host *h)
 
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
 
+/* Returns a number that is added to those of a tree of another pid namespace, and to those of no other tree. */
+static pid_t tree_base(struct uvd_run_engine *e)
+{
+	const struct uvd_run_tree *t;
+
+	do {
+		e->last_base = e->last_base % (INT_MAX / UVD_PROC_NUMBERS) + 1;
+		for (t = e->trees; t && t->proc.base != e->last_base * UVD_PROC_NUMBERS; t = t->next)
+			;
+	} while (t);
+	return e->last_base * UVD_PROC_NUMBERS;
+}
+
 static struct uvd_run_tree *tree_new(struct uvd_run_engine *e, int link)
 {
-	struct uvd_run_msg ready = { .kind = UVD_RUN_READY };
+	struct uvd_run_msg ready = { .kind = UVD_RUN_READY,
+				     .pid_ns = uvd_run_pid_ns(),
+				     .outside = uvd_run_is_outside(link) };
 	struct uvd_run_tree *tree = calloc(1, sizeof(*tree));
 	const uid_t uid = geteuid(); /* a run that joins has the same user */
 
@@ -264,12 +279,10 @@ static void run_tree_start(struct uvd_run_tree *tree, const struct uvd_run_msg *
 	tree->agent = fds[2];
 	memcpy(tree->windows, msg->windows, sizeof(tree->windows));
 	tree->mounted = msg->mounted;
-	tree->slash = tree->engine->slash;
-	if (tree->mounted)
-		uvd_run_slash(msg->status, &tree->slash);
+	tree->slash = tree->mounted ? msg->slash : tree->engine->slash;
+	tree->proc.base = msg->receives ? tree_base(tree->engine) : 0;
 	tree->chooses_ids = msg->chooses_ids;
-	/* PROGRAM waits in its exec until the listener is served, so it has set no filter of its own yet. */
-	tree->filters = uvd_borrow_num_filters(msg->status);
+	tree->filters = msg->filters;
 	tree->busy_poll_ns = msg->busy_poll * UINT64_C(1000);
 	uvd_run_ucaps_grant(tree, &msg->granted);
 	if (notif != MAP_FAILED) {
@@ -454,9 +467,7 @@ static void join_event(struct host *h, bool full)
 	if (silent)
 		tree_free(h, silent);
 	link = accept4(h->l->join_sock, NULL, NULL, SOCK_CLOEXEC);
-	if (link >= 0 && uvd_run_refuse_outsider(link, h->e.root))
-		close(link);
-	else if (link >= 0)
+	if (link >= 0)
 		tree_new(&h->e, link);
 }
 

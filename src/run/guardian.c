@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "broker/broker.h"
 #include "run/launch.h"
 #include "util/util.h"
 
@@ -26,7 +28,9 @@ enum { END_MS = 20000 }; /* that the engine has to clean up after the process tr
 struct guardian {
 	struct uvd_run_launch *l;
 	int listener, sigchld;
-	int agent; /* to the engine, if Yama keeps it from our tree; else -1 */
+	int agent; /* to the engine, if Yama or a pid namespace keeps it from our tree; else -1 */
+	bool foreign; /* our pid namespace is not the engine's, so numbers of processes mean something else there */
+	bool receives; /* we receive the calls for the engine */
 	pid_t engine, program; /* 0: none, or it has ended */
 	bool started; /* PROGRAM has been told to go on */
 	bool bye; /* the engine has sent UVD_RUN_BYE */
@@ -75,21 +79,80 @@ static void answer_one(struct guardian *g)
 		uvd_run_reply(g->listener, n.n.id, guardian_answer(&n.n));
 }
 
+/* Does the thread wait in this system call? */
+static bool guardian_is_caller(pid_t tid, const struct seccomp_data *data)
+{
+	const __u64 *a = data->args;
+	char call[256], text[256];
+	ssize_t n;
+	int fd;
+
+	snprintf(text, sizeof(text), "/proc/%d/syscall", (int)tid);
+	fd = open(text, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n < 0 ? 0 : n] = 0;
+	n = snprintf(call, sizeof(call), "%d 0x%llx 0x%llx 0x%llx 0x%llx 0x%llx 0x%llx ", data->nr, a[0], a[1], a[2],
+		     a[3], a[4], a[5]);
+	return !strncmp(text, call, n) && strtoull(strrchr(text, ' '), NULL, 16) == data->instruction_pointer;
+}
+
 /*
- * The engine may have died before it answered some calls, whose callers would wait forever: answer them. If the engine had
- * answered, our reply fails, which does no harm.
+ * Returns the number that the caller has in our pid namespace, or 0. The kernel has told the engine the one that it has there, and
+ * tells nothing again.
  */
+static pid_t guardian_find_caller(const struct seccomp_data *data)
+{
+	glob_t threads;
+	pid_t tid = 0;
+
+	if (glob("/proc/[0-9]*/task/[0-9]*", GLOB_NOSORT, NULL, &threads))
+		return 0;
+	for (size_t i = 0; i < threads.gl_pathc && !tid; i++) {
+		const pid_t this = atoi(strrchr(threads.gl_pathv[i], '/') + 1);
+
+		if (guardian_is_caller(this, data))
+			tid = this;
+	}
+	globfree(&threads);
+	return tid;
+}
+
+/* Answers the current call. If the engine had answered it our reply fails, which does no harm. */
+static void guardian_answer_current(struct guardian *g)
+{
+	struct seccomp_notif n = g->l->notif->n;
+
+	if (g->listener < 0 || !n.pid || !uvd_run_valid(g->listener, n.id))
+		return;
+	if (g->foreign && !g->receives)
+		n.pid = guardian_find_caller(&n.data);
+	uvd_run_reply(g->listener, n.id, guardian_answer(&n));
+}
+
+/* The engine asks no more. If it died, or gave up, after its last question, nobody else answers the call that we have received. */
+static void guardian_drop_agent(struct guardian *g)
+{
+	if (g->agent < 0)
+		return;
+	close(g->agent);
+	g->agent = -1;
+	if (g->receives)
+		guardian_answer_current(g);
+}
+
+/* The engine may have died before it answered some calls, whose callers would wait forever: answer them. */
 static void guardian_take_over(struct guardian *g)
 {
-	const struct seccomp_notif *n = &g->l->notif->n;
-
 	if (g->started)
 		fprintf(stderr, "uverbsctl run: the engine has died: calls on the device fail with EIO from now on\n");
 	uvd_dir_remove(AT_FDCWD, g->l->root);
 	if (g->listener < 0)
 		return;
-	if (n->pid)
-		uvd_run_reply(g->listener, n->id, guardian_answer(n));
+	guardian_drop_agent(g); /* it may have asked for a call that we must not receive for it any more */
+	guardian_answer_current(g);
 	for (unsigned int i = 0; i < UVD_RUN_MAX_LENT; i++)
 		if (g->l->notif->lent[i])
 			uvd_run_reply(g->listener, g->l->notif->lent[i], -EIO);
@@ -148,26 +211,23 @@ static void from_engine(struct guardian *g)
 		}
 	} else if (msg.kind == UVD_RUN_READY) {
 		strcpy(g->l->root, msg.root);
+		g->foreign = msg.pid_ns != uvd_run_pid_ns();
+		g->receives = g->foreign && (msg.outside || uvd_run_needs_agent());
 		g->started = true;
 		uvd_run_send(g->l->program, &msg, NULL, 0);
-	} else if (msg.kind == UVD_RUN_REFUSED) {
-		fprintf(stderr,
-			"uverbsctl run: --join %s: the run that has the devices is in a pid namespace that does not contain this "
-			"process: start that run in this pid namespace or above it, let both containers share one, or use "
-			"another NAME\n",
-			g->l->options->join);
 	} else if (msg.kind == UVD_RUN_BYE) {
 		g->bye = true;
 		g->stays = msg.stays;
 	}
 }
 
-/* Makes the agent's socket pair if Yama keeps the engine from this tree. Returns the engine's end, or -1. */
+/* Makes the agent's socket pair if the engine cannot reach this tree. Returns the engine's end, or -1. */
 static int make_agent(struct guardian *g)
 {
 	int pair[2];
 
-	if (!g->l->joined || !uvd_run_needs_agent() || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+	if (!g->l->joined || !(g->receives || uvd_run_needs_agent()) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -1;
 	g->agent = pair[0];
 	return pair[1];
@@ -185,6 +245,10 @@ static void from_program(struct guardian *g)
 			g->program_fd = syscall(SYS_pidfd_open, g->program, 0);
 		}
 		memcpy(msg.windows, g->l->windows, sizeof(msg.windows));
+		msg.receives = g->receives;
+		uvd_run_slash(msg.status, &msg.slash);
+		/* PROGRAM waits in its exec until the listener is served, so it has set no filter of its own yet. */
+		msg.filters = uvd_borrow_num_filters(msg.status);
 		msg.granted = g->l->options->granted;
 		msg.busy_poll = g->l->options->busy_poll;
 		fds[1] = g->l->notif_fd;
@@ -270,7 +334,7 @@ static bool guardian_done(struct guardian *g)
 static void guardian_loop(struct guardian *g)
 {
 	while (!guardian_done(g)) {
-		/* While the engine lives its thread receives the calls, and we wait for POLLHUP only. */
+		/* While the engine lives its thread receives the calls, or asks for one, and we wait for POLLHUP only. */
 		const int patience = guardian_watch_engine(g);
 		short calls = g->l->link < 0 ? POLLIN : 0;
 		struct pollfd p[] = {
@@ -296,10 +360,8 @@ static void guardian_loop(struct guardian *g)
 			from_engine(g);
 		if (p[2].revents && g->l->program >= 0)
 			from_program(g);
-		if (p[3].revents && !uvd_run_agent_answer(g->agent)) {
-			close(g->agent);
-			g->agent = -1;
-		}
+		if (p[3].revents && g->agent >= 0 && !uvd_run_agent_answer(g->agent, g->listener, g->l->notif))
+			guardian_drop_agent(g);
 		if (p[4].revents) {
 			close(g->l->up);
 			g->l->up = -1;

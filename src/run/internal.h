@@ -65,9 +65,10 @@ struct uvd_run_tree {
 	int link; /* to the guardian */
 	uint64_t since; /* when the guardian connected; CLOCK_MONOTONIC, ns */
 	uint64_t ended; /* when its last process had ended; likewise; 0: it lives */
-	int agent; /* to the guardian, which opens what only an ancestor may open; -1: not needed */
+	int agent; /* to the guardian, which opens what we may not, or cannot (proc.base); -1: not needed */
 	struct uvd_run_window windows[UVD_RUN_WINDOWS];
 	struct uvd_run_notif *notif; /* shared with the guardian: the current call */
+	pid_t tid; /* the current caller, with proc.base added; 0: the kernel does not tell us its number */
 	struct uvd_proc proc;
 	const struct uvd_mem_ops *mem;
 	struct uvd_run_slot slots[UVD_RUN_SLOT_SETS][UVD_RUN_SLOT_WAYS];
@@ -135,6 +136,7 @@ struct uvd_run_engine {
 	struct uvd_run_inode slash; /* the engine's root */
 	struct uvd_log *log;
 	struct uvd_run_tree *trees;
+	int last_base; /* the last tree of another pid namespace had UVD_PROC_NUMBERS times this as its base */
 };
 
 /* ---- slot.c: callers --------------------------------------------------------------------------------------------- */
@@ -151,6 +153,12 @@ bool uvd_run_caller(struct uvd_run_tree *tree);
  * is not open or the thread has ended. The slot is valid until the next look-up.
  */
 struct uvd_run_slot *uvd_run_caller_fd(struct uvd_run_tree *tree, int fd, struct uvd_run_inode *inode);
+/* Returns the number that the thread or process has in its guardian's pid namespace. */
+static inline pid_t uvd_run_number(const struct uvd_run_tree *tree, pid_t id)
+{
+	return (unsigned int)id - (unsigned int)tree->proc.base;
+}
+
 /* Call for each notification that arrives, before any look-up for it. */
 void uvd_run_caller_waits(struct uvd_run_tree *tree);
 /* May the caller write() to f? Only the process that opened f may, with the same fsuid and fsgid, before any exec. */

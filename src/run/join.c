@@ -119,8 +119,7 @@ bool uvd_run_find(const char *name, char path[PATH_MAX])
 	if (join_address(name, &addr, dir))
 		return false;
 	sock = join_connect(&addr);
-	found = sock >= 0 && !uvd_run_receive(sock, &msg, fds) &&
-		(msg.kind == UVD_RUN_READY || msg.kind == UVD_RUN_REFUSED);
+	found = sock >= 0 && !uvd_run_receive(sock, &msg, fds) && msg.kind == UVD_RUN_READY;
 	if (sock >= 0)
 		close(sock);
 	if (found)
@@ -220,15 +219,17 @@ bool uvd_run_join_end(struct uvd_run_launch *l)
 	return end;
 }
 
-bool uvd_run_refuse_outsider(int link, const char *root)
+uint64_t uvd_run_pid_ns(void)
 {
-	struct uvd_run_msg refused = { .kind = UVD_RUN_REFUSED };
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+}
+
+bool uvd_run_is_outside(int link)
+{
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
-	if (getsockopt(link, SOL_SOCKET, SO_PEERCRED, &peer, &len) || peer.pid)
-		return false;
-	strcpy(refused.root, root);
-	uvd_run_send(link, &refused, NULL, 0);
-	return true;
+	return !getsockopt(link, SOL_SOCKET, SO_PEERCRED, &peer, &len) && !peer.pid;
 }

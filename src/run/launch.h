@@ -96,11 +96,9 @@ bool uvd_run_listener_ok(const struct uvd_run_msg *msg, const int *fds);
 bool uvd_run_needs_agent(void);
 /* Call when no tree is left: stops listening for other runs. Returns false if a run is connecting. */
 bool uvd_run_join_end(struct uvd_run_launch *l);
-/*
- * In the engine, of a new connection. A process outside of the engine's pid namespace has no number there, so the kernel
- * reports the calls of its process tree with the number 0. If the peer is one, tells it so, and returns true. root: the
- * engine's folder.
- */
-bool uvd_run_refuse_outsider(int link, const char *root);
+/* Returns the inode of our pid namespace, which no other one has while this process lives; 0: the kernel has none. */
+uint64_t uvd_run_pid_ns(void);
+/* Is the process that connected this socket outside of our pid namespace? The kernel reports calls of its processes with number 0. */
+bool uvd_run_is_outside(int link);
 
 #endif

@@ -159,7 +159,7 @@ long uvd_run_lend(struct uvd_run_tree *tree, struct uvd_run_file *f)
 	struct run_loan *l = loan_of_call(tree->call);
 	struct uvd_call *fresh;
 
-	/* The agent opens files of callers that this process must not trace (Yama). */
+	/* The agent opens files of callers that this process must not trace (Yama), or cannot: ptrace() takes a number. */
 	if (tree->agent >= 0)
 		return uvd_call_granted(tree->call, -EPERM);
 	fresh = lent ? uvd_run_call_new(tree) : NULL;

@@ -66,5 +66,6 @@ bool uvd_run_listener_ok(const struct uvd_run_msg *msg, const int *fds)
 	for (unsigned int i = 0; i < UVD_RUN_WINDOWS; i++)
 		if (!member_window_ok(&msg->windows[i]))
 			return false;
-	return member_is_listener(fds[0]) && member_is_notif(fds[1]) && (fds[2] < 0 || member_is_agent(fds[2]));
+	return member_is_listener(fds[0]) && member_is_notif(fds[1]) &&
+	       (fds[2] < 0 ? !msg->receives : member_is_agent(fds[2]));
 }

@@ -180,6 +180,31 @@ static void path_normalise(char *path)
 	*out = 0;
 }
 
+/* Reads the link /proc/TID/name. Returns its length or a negative errno. */
+static ssize_t base_link(struct uvd_caller *c, const char *name, char *link)
+{
+	const bool by_number = !c->proc || !c->proc->base;
+	char path[64];
+	ssize_t n;
+	int fd = -1;
+
+	if (!by_number) {
+		fd = c->proc->open(c->proc, c->tid, name, O_PATH);
+		if (fd < 0)
+			return fd;
+	}
+	if (by_number)
+		snprintf(path, sizeof(path), "/proc/%d/%s", (int)c->tid, name);
+	else
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, link, PATH_MAX - 1);
+	if (n < 0)
+		n = -errno;
+	if (fd >= 0)
+		close(fd);
+	return n;
+}
+
 /*
  * Stores the path of the folder where a relative path begins. If it is in the run's folder, the path is that of the
  * system's folder for which it stands. Returns 0 or a negative errno: -ENOTDIR for pipes, sockets and others whose
@@ -188,16 +213,16 @@ static void path_normalise(char *path)
 static int base_dir(struct uvd_caller *c, const char *root, int fd, char *base)
 {
 	size_t len = strlen(root);
-	char name[64];
+	char name[32];
 	ssize_t n;
 
 	if (fd == AT_FDCWD)
-		snprintf(name, sizeof(name), "/proc/%d/cwd", (int)c->tid);
+		strcpy(name, "cwd");
 	else
-		snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)c->tid, fd);
-	n = readlink(name, base, PATH_MAX - 1);
+		snprintf(name, sizeof(name), "fd/%d", fd);
+	n = base_link(c, name, base);
 	if (n < 0)
-		return -errno;
+		return n;
 	base[n] = 0;
 	if (base[0] != '/')
 		return -ENOTDIR;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "run/internal.h"
+#include "run/link.h"
 
 /*
  * With SYNC_WAKE_UP the kernel wakes the other side on the core of the thread that wakes it. A caller that goes to
@@ -35,6 +36,8 @@ static long run_server_answer_call(struct uvd_run_tree *tree)
 {
 	struct uvd_run_args args;
 
+	if (!tree->tid)
+		return UVD_RUN_CONTINUE;
 	uvd_run_decode(&tree->notif->n.data, &args);
 	switch (args.op) {
 	case UVD_RUN_SETID:
@@ -116,15 +119,50 @@ static void do_work(struct server *server, struct uvd_work work)
 		uvd_run_file_put(file);
 }
 
+/* Receives a call. Returns 0 or a negative errno. */
+static int run_server_recv(struct uvd_run_tree *tree)
+{
+	int err = uvd_run_recv(tree->listener, tree->notif);
+
+	tree->tid = tree->notif->n.pid;
+	return err;
+}
+
+/*
+ * The same, if the numbers of the tree are the guardian's: waits for a call, and has the guardian receive it. If that has died the
+ * calls are received here, as the processes would wait for ever, but the kernel tells no number that means something here.
+ */
+static int run_server_recv_by_agent(struct uvd_run_tree *tree)
+{
+	enum { ENDED_US = 1000 };
+	struct pollfd call = { .fd = tree->listener, .events = POLLIN };
+	int err;
+
+	if (poll(&call, 1, -1) < 0)
+		return -errno;
+	if (!(call.revents & POLLIN)) {
+		usleep(ENDED_US); /* the tree has ended, and the main thread stops this one as soon as it sees that */
+		return -ENOENT;
+	}
+	err = uvd_run_agent_recv(tree->agent);
+	if (err == -EPIPE) {
+		err = uvd_run_recv(tree->listener, tree->notif);
+		tree->tid = 0;
+		return err;
+	}
+	tree->tid = (unsigned int)tree->notif->n.pid % UVD_PROC_NUMBERS + tree->proc.base;
+	return err;
+}
+
 static void serve_one(struct server *server)
 {
 	struct uvd_run_tree *tree = server->tree;
 	pid_t tid;
 
-	if (uvd_run_recv(tree->listener, tree->notif))
+	if (tree->proc.base ? run_server_recv_by_agent(tree) : run_server_recv(tree))
 		return; /* a signal that tells us to stop, or the caller was killed before */
 	uvd_run_caller_waits(tree);
-	tid = tree->notif->n.pid;
+	tid = tree->tid;
 	server->result = run_server_answer_call(tree);
 	server->listener = tree->listener;
 	server->id = tree->notif->n.id;

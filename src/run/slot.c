@@ -46,7 +46,7 @@ static uint64_t slot_tick(void)
 static void change_over(struct uvd_run_tree *tree)
 {
 	for (int i = 0; i < UVD_RUN_CHANGES; i++)
-		if (tree->changes[i].tid == (pid_t)tree->notif->n.pid) {
+		if (tree->tid && tree->changes[i].tid == tree->tid) {
 			tree->changes[i].tid = 0;
 			tree->num_changes--;
 		}
@@ -159,8 +159,8 @@ static int checked_open(struct uvd_proc *proc, pid_t tid, const char *name, int 
 	struct uvd_run_tree *tree = container_of(proc, struct uvd_run_tree, proc);
 	int fd;
 
-	if (tree->agent >= 0 && !strcmp(name, "mem"))
-		fd = uvd_run_agent_open(tree->agent, tid, name, flags);
+	if (tree->agent >= 0 && (tree->proc.base || !strcmp(name, "mem")))
+		fd = uvd_run_agent_open(tree->agent, uvd_run_number(tree, tid), name, flags);
 	else
 		fd = uvd_proc_local.open(&uvd_proc_local, tid, name, flags);
 	if (fd >= 0 && !id_is_good(tree)) {
@@ -168,6 +168,14 @@ static int checked_open(struct uvd_proc *proc, pid_t tid, const char *name, int 
 		return -ESRCH;
 	}
 	return fd;
+}
+
+/* struct uvd_proc.same_memory, for numbers that mean nothing here. */
+static bool slot_same_memory(struct uvd_proc *proc, pid_t a, pid_t b)
+{
+	struct uvd_run_tree *tree = container_of(proc, struct uvd_run_tree, proc);
+
+	return uvd_run_agent_same_memory(tree->agent, uvd_run_number(tree, a), uvd_run_number(tree, b));
 }
 
 static bool slot_call_waits(struct uvd_caller *c)
@@ -190,8 +198,10 @@ static bool have_many_pids(void)
 
 void uvd_run_callers_init(struct uvd_run_tree *tree)
 {
-	tree->many_pids = have_many_pids();
+	/* Another pid namespace may have few numbers, or a program there the right to choose them. */
+	tree->many_pids = !tree->proc.base && have_many_pids();
 	tree->proc.open = checked_open;
+	tree->proc.same_memory = tree->proc.base ? slot_same_memory : NULL;
 	tree->proc.bulk_by_number = tree->agent < 0; /* Yama keeps process_vm_readv() from processes of another run */
 	tree->mem = tree->agent >= 0 ? &uvd_mem_procfd : &uvd_mem_process;
 }
@@ -251,10 +261,23 @@ static int slot_ids(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 	return 0;
 }
 
+/* Is there a thread of this number? */
+static bool thread_exists(struct uvd_run_tree *tree, pid_t tid)
+{
+	int fd;
+
+	if (!tree->proc.base)
+		return !syscall(SYS_tkill, tid, 0) || errno != ESRCH;
+	fd = tree->proc.open(&tree->proc, tid, "comm", O_PATH);
+	if (fd >= 0)
+		close(fd);
+	return fd != -ENOENT;
+}
+
 /* If a thread has ended, its call is over, and no further call of it will tell us. Drops the call then. */
 static bool change_drop_if_over(struct uvd_run_tree *tree, struct uvd_run_change *c)
 {
-	if (!c->ends_with_id || !syscall(SYS_tkill, c->tid, 0) || errno != ESRCH)
+	if (!c->ends_with_id || thread_exists(tree, c->tid))
 		return false;
 	c->tid = 0;
 	tree->num_changes--;
@@ -371,7 +394,7 @@ static struct uvd_run_slot *slot_get(struct uvd_run_tree *tree, pid_t tid, int f
 /* s: the caller's slot; NULL: none yet. */
 static void set_caller(struct uvd_run_tree *tree, const struct uvd_run_slot *s)
 {
-	tree->call->caller.tid = tree->notif->n.pid;
+	tree->call->caller.tid = tree->tid;
 	tree->call->caller.tgid = s ? s->tgid : 0;
 	tree->call->caller.memfd = s ? s->memfd : -1;
 	tree->call->caller.mapsfd = s ? s->mapsfd : -1;
@@ -384,7 +407,7 @@ bool uvd_run_caller(struct uvd_run_tree *tree)
 	set_caller(tree, NULL);
 	if (tree->agent < 0)
 		return true;
-	s = slot_get(tree, tree->notif->n.pid, -1, NULL);
+	s = slot_get(tree, tree->tid, -1, NULL);
 	if (s)
 		set_caller(tree, s);
 	return s;
@@ -395,7 +418,7 @@ struct uvd_run_slot *uvd_run_caller_fd(struct uvd_run_tree *tree, int fd, struct
 	struct uvd_run_slot *s;
 
 	set_caller(tree, NULL);
-	s = fd < 0 ? NULL : slot_get(tree, tree->notif->n.pid, fd, inode);
+	s = fd < 0 ? NULL : slot_get(tree, tree->tid, fd, inode);
 	if (!s || (s->ids_stale && slot_ids(tree, s)))
 		return NULL;
 	s->used = ++tree->clock;
@@ -433,7 +456,7 @@ static void change_add(struct uvd_run_tree *tree, int fd, bool ends_with_id)
 		tree->num_changes = INT_MAX / 2; /* too many to know when all are over */
 		return;
 	}
-	*c = (struct uvd_run_change){ .tid = tree->notif->n.pid, .fd = fd, .ends_with_id = ends_with_id };
+	*c = (struct uvd_run_change){ .tid = tree->tid, .fd = fd, .ends_with_id = ends_with_id };
 	tree->num_changes++;
 }
 
@@ -444,8 +467,10 @@ void uvd_run_caller_closes(struct uvd_run_tree *tree, int fd)
 }
 
 /* Is this the first thread of its process? */
-static bool is_first_thread(pid_t tid)
+static bool is_first_thread(struct uvd_run_tree *tree, pid_t tid)
 {
+	if (tree->proc.base)
+		return uvd_run_caller(tree) && tid == tree->call->caller.tgid;
 	return !syscall(SYS_tgkill, tid, tid, 0) || errno != ESRCH;
 }
 
@@ -462,7 +487,7 @@ void uvd_run_caller_exec(struct uvd_run_tree *tree)
 		for (int j = 0; j < UVD_RUN_SLOT_WAYS; j++)
 			tree->slots[i][j].opener_of = 0;
 	uvd_run_slots_forget(tree, -1);
-	change_add(tree, -1, is_first_thread(tree->notif->n.pid));
+	change_add(tree, -1, is_first_thread(tree, tree->tid));
 	/* The child of a vfork() leaves its parent's memory, which stays in use: no read of a slot's memfd would tell. */
 	if (tree->agent >= 0)
 		uvd_run_callers_fini(tree);
@@ -483,6 +508,6 @@ void uvd_run_caller_setid(struct uvd_run_tree *tree)
 {
 	for (int i = 0; i < UVD_RUN_SLOT_SETS; i++)
 		for (int j = 0; j < UVD_RUN_SLOT_WAYS; j++)
-			if (tree->slots[i][j].tid == (pid_t)tree->notif->n.pid)
+			if (tree->slots[i][j].tid == tree->tid)
 				tree->slots[i][j].ids_stale = true;
 }

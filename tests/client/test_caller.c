@@ -408,6 +408,73 @@ START_TEST(test_ordinary_user_serves_its_own_children)
 }
 END_TEST
 
+/* ---- numbers of another pid namespace ---------------------------------------------------------------------------- */
+
+enum { BASE = UVD_PROC_NUMBERS };
+
+static const char *status_text; /* the next status of the process; NULL: its own */
+
+static int based_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	int pair[2];
+
+	if (!status_text || strcmp(name, "status"))
+		return uvd_proc_local.open(&uvd_proc_local, tid - BASE, name, flags);
+	ck_assert(!pipe(pair));
+	ck_assert_int_eq(write(pair[1], status_text, strlen(status_text)), strlen(status_text));
+	close(pair[1]);
+	return pair[0];
+}
+
+static struct uvd_proc based_proc = { .open = based_open, .base = BASE };
+
+static struct uvd_caller based_caller(pid_t tid)
+{
+	struct uvd_caller c = caller_of(tid + BASE);
+
+	c.proc = &based_proc;
+	return c;
+}
+
+START_TEST(test_process_of_another_pid_namespace_has_its_base_added)
+{
+	struct child child = idle_child();
+	struct uvd_caller c = based_caller(child.pid);
+	uint64_t limit;
+
+	ck_assert_int_eq(uvd_caller_tgid(&c), child.pid + BASE);
+	ck_assert(!uvd_caller_memlock(&c, &limit));
+	child_end(&child);
+}
+END_TEST
+
+/* Whoever opens the files could name a process of another base. */
+START_TEST(test_process_number_that_the_kernel_does_not_have_is_esrch)
+{
+	static const char *const texts[] = { "Name:\tx\nTgid:\t4194304\n", "Name:\tx\nTgid:\t-4194303\n" };
+	struct uvd_caller c = based_caller(getpid());
+	struct uvd_identity id;
+
+	status_text = texts[_i];
+	ck_assert_int_eq(uvd_caller_identity(&c, &id), -ESRCH);
+}
+END_TEST
+
+START_TEST(test_affinity_is_that_of_the_thread_in_another_pid_namespace)
+{
+	struct child child = idle_child();
+	struct uvd_caller c = based_caller(child.pid);
+	cpu_set_t set;
+
+	ck_assert(!sched_getaffinity(child.pid, sizeof(set), &set));
+	for (unsigned int cpu = 0; cpu < (unsigned int)sysconf(_SC_NPROCESSORS_CONF); cpu++)
+		ck_assert_int_eq(uvd_caller_may_run_on(&c, cpu), CPU_ISSET(cpu, &set) ? 0 : -EPERM);
+	status_text = "Name:\tx\nCpus_allowed_list:\t1-2,5\n";
+	ck_assert_int_eq(uvd_caller_may_run_on(&c, 0), -EPERM);
+	child_end(&child);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	Suite *s = suite_create("caller");
@@ -430,6 +497,9 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_memlock_limit_is_the_clients_own);
 	tcase_add_test(t, test_fstat_sees_the_clients_descriptor);
 	tcase_add_loop_test(t, test_ordinary_user_serves_its_own_children, 0, 2);
+	tcase_add_test(t, test_process_of_another_pid_namespace_has_its_base_added);
+	tcase_add_loop_test(t, test_process_number_that_the_kernel_does_not_have_is_esrch, 0, 2);
+	tcase_add_test(t, test_affinity_is_that_of_the_thread_in_another_pid_namespace);
 	suite_add_tcase(s, t);
 	return run_client_tests(argc, argv, s);
 }

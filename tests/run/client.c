@@ -899,6 +899,7 @@ static const struct {
 	CASE(last_close),
 	CASE(until_eio),
 	CASE(churn_for_ever),
+	{ "registers_in_a_vfork", client_registers_in_a_vfork },
 	{ "nothing", nothing },
 };
 

@@ -32,5 +32,6 @@ void client_number_of_a_recycled_thread(void);
 /* storm.c, by libibverbs. */
 void client_storm_post_send(void);
 void client_writev_post_send(void);
+void client_registers_in_a_vfork(void);
 
 #endif

@@ -174,6 +174,18 @@ def run(request):
         assert until(lambda: not r.left()), r.left()
 
 
+def pid_namespace(run):
+    """Returns the command that starts a program as the run's user, as process 1 of a new pid namespace. Skips if he may not."""
+    if sanitizer() == "thread" and not run.privileged:
+        pytest.skip("ThreadSanitizer has a thread of its own")
+    own = [*run.prefix, "unshare", *([] if run.privileged else ["--user", "--map-root-user"]), "--pid", "--fork", "--mount-proc"]
+    r = subprocess.run([*own, "true"], capture_output=True, text=True)
+    if r.returncode:
+        assert not os.environ.get("CI"), r.stderr
+        pytest.skip(r.stderr)
+    return own
+
+
 @pytest.fixture(params=["ioctl"] if SANITIZED else ["write", "ioctl"])
 def abi(request):
     return "--abi", request.param

@@ -112,9 +112,11 @@ static int notif_new(unsigned int seals)
 	return fd;
 }
 
+static bool receives; /* the agent is to receive the calls */
+
 static void listener_send(int sock, int listener, int notif, int agent)
 {
-	struct uvd_run_msg msg = { .kind = UVD_RUN_LISTENER, .status = getpid() };
+	struct uvd_run_msg msg = { .kind = UVD_RUN_LISTENER, .status = getpid(), .receives = receives };
 
 	memcpy(msg.windows, windows, sizeof(windows));
 	MUST(!uvd_run_send(sock, &msg, (int[]){ listener, notif, agent }, agent >= 0 ? 3 : 2));
@@ -204,7 +206,7 @@ static void attack_lying_agent(void)
 	for (int number = 3; number < 24; number++) {
 		struct tree tree = tree_start("/dev/infiniband/uverbs0");
 		const int sock = member_connect();
-		struct uvd_run_msg reply = { .status = number };
+		struct uvd_run_msg reply = { .status = receives ? 0 : number };
 		char request[64];
 		int pair[2];
 
@@ -221,6 +223,31 @@ static void attack_lying_agent(void)
 		close(pair[0]);
 		close(sock);
 	}
+}
+
+/* The same with an agent that should receive the calls: it never says that it has, or says so without having done it. */
+static void attack_silent_receiver(void)
+{
+	receives = true;
+	attack_silent_agent();
+}
+
+static void attack_lying_receiver(void)
+{
+	receives = true;
+	attack_lying_agent();
+}
+
+/* Nobody receives the calls. */
+static void attack_no_receiver(void)
+{
+	struct tree tree = tree_start("/dev/infiniband/uverbs0");
+	const int sock = member_connect();
+
+	receives = true;
+	listener_send(sock, tree.listener, notif_new(UVD_RUN_NOTIF_SEALS), -1);
+	member_wait_for_end(sock);
+	tree_kill(&tree);
 }
 
 /* A window of 2^32 numbers, in which the engine looks for one that is free. */
@@ -289,17 +316,13 @@ static const struct {
 	const char *name;
 	void (*attack)(void);
 } attacks[] = {
-	{ "descriptors", attack_descriptors },
-	{ "silence", attack_silence },
-	{ "half_a_message", attack_half_a_message },
-	{ "no_listener", attack_no_listener },
-	{ "short_notif", attack_short_notif },
-	{ "silent_agent", attack_silent_agent },
-	{ "lying_agent", attack_lying_agent },
-	{ "wide_window", attack_wide_window },
-	{ "fuse", attack_fuse },
-	{ "fuse_path", attack_fuse_path },
-	{ "path", attack_path },
+	{ "descriptors", attack_descriptors },	     { "silence", attack_silence },
+	{ "half_a_message", attack_half_a_message }, { "no_listener", attack_no_listener },
+	{ "short_notif", attack_short_notif },	     { "silent_agent", attack_silent_agent },
+	{ "lying_agent", attack_lying_agent },	     { "silent_receiver", attack_silent_receiver },
+	{ "lying_receiver", attack_lying_receiver }, { "no_receiver", attack_no_receiver },
+	{ "wide_window", attack_wide_window },	     { "fuse", attack_fuse },
+	{ "fuse_path", attack_fuse_path },	     { "path", attack_path },
 };
 
 int main(int argc, char **argv)

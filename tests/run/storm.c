@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "client.h"
 
@@ -157,4 +159,24 @@ void client_writev_post_send(void)
 		IS(n == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == (uint64_t)i);
 	}
 	destroy_objects(&o);
+}
+
+/* The child of a vfork() has its parent's memory: for the engine it is one address space. */
+void client_registers_in_a_vfork(void)
+{
+	struct objects parent, child;
+	char line[8];
+	pid_t pid;
+
+	make_objects(&parent);
+	pid = vfork();
+	if (!pid) {
+		make_objects(&child);
+		if (write(1, "ready\n", 6) != 6 || read(0, line, sizeof(line)) <= 0)
+			_exit(1);
+		destroy_objects(&child);
+		_exit(0);
+	}
+	IS(pid > 0 && waitpid(pid, NULL, 0) == pid);
+	destroy_objects(&parent);
 }

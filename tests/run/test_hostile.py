@@ -125,7 +125,7 @@ def member(run):
 
 
 @pytest.mark.parametrize("attack", ["descriptors", "silence", "half_a_message", "no_listener", "short_notif", "silent_agent", "lying_agent",
-                                    "wide_window", "fuse", "fuse_path"])
+                                    "silent_receiver", "lying_receiver", "no_receiver", "wide_window", "fuse", "fuse_path"])
 def test_hostile_member_hurts_no_other(run, member, attack):
     if attack.startswith("fuse"):
         needs_fuse(run)
@@ -146,7 +146,7 @@ def test_hostile_member_hurts_no_other(run, member, attack):
     assert first.returncode == 0 and "PORT_ACTIVE" in out and "died" not in err and "hangs" not in err, err
 
 
-@pytest.mark.parametrize("attack", ["fuse_path", "silent_agent"])
+@pytest.mark.parametrize("attack", ["fuse_path", "silent_agent", "silent_receiver"])
 def test_what_never_answers_does_not_keep_the_run(run, member, attack):
     if attack.startswith("fuse"):
         needs_fuse(run)
@@ -159,7 +159,7 @@ def test_what_never_answers_does_not_keep_the_run(run, member, attack):
     p = member(attack)
     assert p.stdout.readline() == "ready\n"
     # A thread in memory cannot be told to end, all others can.
-    if attack == "silent_agent":
+    if attack.startswith("silent"):
         assert until(lambda: threads(engine) <= before, 60), "a thread waits for the agent"
     out, err = first.communicate("\n", timeout=STUCK)
     assert first.returncode == 0 and "hangs" not in err and until(lambda: not run.left()), (out, err)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 import pytest
-from conftest import CLIENT, SANITIZED, STUCK, UVERBSCTL, until
+from conftest import CLIENT, SANITIZED, STUCK, UVERBSCTL, pid_namespace, until
 
 CASES = subprocess.run([CLIENT, "--list"], capture_output=True, text=True).stdout.split()
 
@@ -443,11 +443,16 @@ def test_guardian_killed_the_engine_goes_on(run):
 # ---- several runs on one engine --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["agent"] if SANITIZED else ["direct", "agent"])
+@pytest.fixture(params=["agent"] if SANITIZED else ["direct", "agent", "namespaces"])
 def joining(request, run):
-    """With Yama's ptrace_scope 1 the engine reaches a joined tree through its guardian. $UVERBSD_RUN_AGENT forces that on any kernel."""
+    """
+    With Yama's ptrace_scope 1 the engine reaches a joined tree through its guardian. $UVERBSD_RUN_AGENT forces that on any kernel. If
+    each run has a pid namespace of its own the guardian also receives the calls.
+    """
     if request.param == "agent":
         run.env["UVERBSD_RUN_AGENT"] = "1"
+    if request.param == "namespaces":
+        run.prefix = pid_namespace(run)
     return run
 
 
@@ -467,7 +472,8 @@ def test_join_pingpong_between_runs(joining, abi, mode, port):
 
 @pytest.mark.parametrize("case", ["duplicates_are_the_same_file", "fork", "exec", "threads", "storm_alloc_pd", "vfork",
                                   "vfork_opens_before_its_exec", "vfork_has_a_thread_that_execs",
-                                  "node_is_a_character_device", "built_in_sysfs_paths", "scm_rights"])
+                                  "node_is_a_character_device", "built_in_sysfs_paths", "scm_rights", "node_by_other_paths",
+                                  "exec_by_a_thread", "closed_by_another_thread", "number_of_a_recycled_thread"])
 def test_join_client(joining, case):
     run = joining
     first = run.start("sh", "-c", "echo ready; read line", options=["--join", "lab"])
@@ -516,36 +522,6 @@ def test_join_engine_killed(run):
     first.communicate("\n", timeout=STUCK)
     assert first.returncode == 0
     assert run("ibv_devinfo", options=["--join", "lab"]).returncode == 0, "the dead engine's socket is in the way"
-
-
-@pytest.mark.parametrize("inner", [True, False])
-def test_join_from_outside_of_the_engines_pid_namespace_is_refused_with_the_remedy(run, inner):
-    if not run.privileged:
-        pytest.skip("pid namespaces of another user need a user namespace, whose ids differ")
-    own = ["unshare", "--pid", "--fork", "--mount-proc"]
-    with subprocess.Popen([*own, UVERBSCTL, "run", "--join", "lab", "--", "sh", "-c", "echo ready; read line; ibv_devinfo"], text=True,
-                          env=run.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
-        assert first.stdout.readline() == "ready\n"
-        r = subprocess.run([*(own if inner else []), UVERBSCTL, "run", "--join", "lab", "--", "ibv_devices"], env=run.env,
-                           capture_output=True, text=True, timeout=STUCK)
-        assert r.returncode == 125 and r.stdout == "", r
-        assert r.stderr.startswith("uverbsctl run: --join lab: the run that has the devices is in a pid namespace that does not contain"), r
-        assert r.stderr.count("\n") == 1 and "let both containers share one" in r.stderr, r
-        status = subprocess.run([UVERBSCTL, "plugin", "--run", "lab", "list"], env=run.env, capture_output=True, text=True, timeout=STUCK)
-        assert status.returncode == 0, status
-        out, err = first.communicate("\n", timeout=STUCK)
-        assert first.returncode == 0 and "PORT_ACTIVE" in out, err
-
-
-def test_join_into_an_outer_pid_namespace_has_the_device(run):
-    if not run.privileged:
-        pytest.skip("pid namespaces of another user need a user namespace, whose ids differ")
-    first = run.start("sh", "-c", "echo ready; read line", options=["--join", "lab"])
-    assert first.stdout.readline() == "ready\n"
-    r = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", UVERBSCTL, "run", "--join", "lab", "--", "ibv_devinfo"],
-                       env=run.env, capture_output=True, text=True, timeout=STUCK)
-    assert r.returncode == 0 and "PORT_ACTIVE" in r.stdout, r
-    first.communicate("\n", timeout=STUCK)
 
 
 def test_join_name_cannot_be_a_path(run):

@@ -366,7 +366,7 @@ static void free_tree(struct uvd_run_tree *tree)
 
 static void call_of(struct uvd_run_tree *tree, pid_t tid, bool exec)
 {
-	tree->notif->n.pid = tid;
+	tree->tid = tid;
 	uvd_run_caller_waits(tree);
 	if (exec)
 		uvd_run_caller_exec(tree);
@@ -447,15 +447,12 @@ START_TEST(no_mount_is_made_for_a_caller_that_has_ended)
 {
 	struct uvd_run_engine *engine = calloc(1, sizeof(*engine));
 	struct uvd_run_tree *tree = calloc(1, sizeof(*tree));
-	struct uvd_run_notif notif = { .n.pid = fork() };
 
-	if (!notif.n.pid)
-		_exit(0);
 	tree->engine = engine;
-	tree->notif = &notif;
-	ck_assert(!waitid(P_PID, notif.n.pid, &(siginfo_t){}, WEXITED | WNOWAIT)); /* a zombie has no root either */
+	tree->tid = new_process();
+	ck_assert(!waitid(P_PID, tree->tid, &(siginfo_t){}, WEXITED | WNOWAIT)); /* a zombie has no root either */
 	ck_assert_int_eq(uvd_run_folder(tree, false), -ENOENT);
-	ck_assert_int_eq(waitpid(notif.n.pid, NULL, 0), (pid_t)notif.n.pid);
+	ck_assert_int_eq(waitpid(tree->tid, NULL, 0), tree->tid);
 	ck_assert_int_eq(uvd_run_folder(tree, false), -ENOENT);
 	ck_assert_int_eq(engine->detached, 0);
 	free(tree);
