@@ -135,6 +135,15 @@ def test_numbers_of_a_work_request_are_those_that_its_opcode_selects():
         assert seed_says(f"print(made(28, {form!r}, *{values})[1])") == str([copy, (48, 92)]), opcode
 
 
+def test_memory_of_a_region_and_its_keys_are_those_of_the_target():
+    # REG_MR of a page, its response, and a work request that names an address within, and the key.
+    register = "made(9, '=QQQQII', 0, 0x555500001000, 4096, 0, 0, 7)[0][1] - seeds.BUFFER"
+    learn = "seeds.Request(client, call, 9, bytearray(40)).learn(client, call, struct.pack('=III', 1, 33, 34), seeds.OUT + 100)"
+    post = "made(29, '=QIIIIQIIQII', 0, 0, 1, 1, 16, 0, 1, 0, 0x555500001010, 16, 33)"
+    said = seed_says(f"print({register}); {learn}; post = {post}; print(post[0][8] - seeds.BUFFER, post[1])")
+    assert said == "0\n16 [(104, 52)]"
+
+
 def test_handles_are_those_of_the_targets_objects():
     form, values = "=QQIIIIIIIIIBBBx", [0, 0, 90, 91, 92, 93, *[1] * 5, 0, 2]
     said = f"client.filled = True; print(*[made(24, {form!r}, *{values}, srq)[0][2:6] for srq in (0, 1)])"
