@@ -260,6 +260,12 @@ CQ POLL --cq_handle $cq --ne 4""".replace("\\\n", ""))
     fails(call("-f", "-", script="QP POST_SEND --sge length=8"), "sge: it must follow a --send_wr")
 
 
+def test_a_request_in_bytes_says_how_many_elements_the_response_has():
+    most = "ne: 1025 is above 1024, the most completions of one call"
+    fails(call("-f", "-", script="CQ POLL --in u64:0+u32:0,1025"), most)
+    fails(call("-f", "-", script="CQ POLL --cq_handle 0 --ne 1025"), most)
+
+
 def test_big_endian_fields_are_numbers():
     """The QP sends itself immediate data twice. One completion is read as bytes, the other by field."""
     argv = [UVERBSCTL, "run", *IOCTL, "--lid", "7", "--", UVERBSCTL, "call", "--json", "-f", "-"]

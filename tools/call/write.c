@@ -120,7 +120,7 @@ static void fill_counts(struct command_call *c)
 	const struct uvd_field *fields = c->fields->request->fields;
 	uint64_t value;
 
-	for (unsigned int i = 0; c->fields->request->tail && fields[i].name && i < MAX_FIELDS; i++)
+	for (unsigned int i = 0; fields[i].name && i < MAX_FIELDS; i++)
 		if (!c->texts[i] && uvd_tail_count(&c->tail, &fields[i], &value))
 			uvd_field_put(&fields[i], value, c->request);
 }
