@@ -105,7 +105,8 @@ START_TEST(test_older_plugin_loads_and_states_no_roles)
 	ck_assert_int_eq(toy_unload("roles", false), 0);
 	ck_assert_msg(!toy_load("roles0", NULL), "%s", error);
 	/* A request and its four fields, and a value. */
-	ck_assert(told().rows == 6 && told().pd);
+	ck_assert_uint_eq(told().rows, 6);
+	ck_assert(told().pd);
 	ck_assert_int_eq(toy_unload("roles", false), 0);
 	ck_assert_uint_eq(told().rows, 0);
 }
