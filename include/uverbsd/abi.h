@@ -133,7 +133,7 @@ enum uverbsd_tree_role_kind {
 	UVERBSD_TREE_ROLE_REQUEST =
 		1, /* a struct. name: its name; size: bytes, without its flexible array; text: that array */
 	UVERBSD_TREE_ROLE_RESPONSE, /* the same */
-	UVERBSD_TREE_ROLE_VALUE,
+	UVERBSD_TREE_ROLE_VALUE, /* text: of an address, the attribute that has its length */
 	UVERBSD_TREE_ROLE_STRUCT, /* of the value before */
 	UVERBSD_TREE_ROLE_FIELD, /* text: the array whose elements it counts */
 	UVERBSD_TREE_ROLE_WORDS, /* name: of the enumeration; text: what its names begin with; size 1: a set of flags */

@@ -108,6 +108,7 @@ struct uvd_attr_fields {
 	const struct uvd_struct *of; /* or NULL */
 	const struct uvd_words *words; /* or NULL */
 	uint16_t object, or_object; /* of a descriptor */
+	const char *beside; /* of an address: the attribute of the same method that has its length, or NULL */
 };
 
 /*

@@ -222,10 +222,12 @@ bool uvd_value_check(const struct uvd_attr_fields *value, size_t most, char why[
 	if (value->role == UVD_ROLE_STRUCT)
 		return value->of ? uvd_struct_check(value->of, UVD_CALL_VALUE, most, why)
 				 : check_fail(why, "its role is that of a struct, and it has none");
-	/* Beside an attribute there is no field with a length or a key. Handles have types in the rows of the tree. */
+	/* Beside an attribute there is no field with a key. Handles have types in the rows of the tree. */
 	if (value->role >= UVD_ROLES || value->role == UVD_ROLE_SPECS || value->role == UVD_ROLE_HANDLE ||
-	    value->role == UVD_ROLE_ADDRESS || value->role == UVD_ROLE_AT || role_counts(value->role))
+	    value->role == UVD_ROLE_AT || role_counts(value->role))
 		return check_fail(why, "%d is no role of an attribute", value->role);
+	if ((value->role == UVD_ROLE_ADDRESS) != !!value->beside)
+		return check_fail(why, "an address, and nothing else, has an attribute with its length");
 	return check_words(value->words, "value", why);
 }
 

@@ -190,7 +190,11 @@ static void learned_value(struct uvd_learned *l, struct learned_call *call)
 {
 	const struct uverbsd_tree_role *row = &l->rows[l->at++];
 	struct uvd_attr_fields value = {
-		.attr = row->name, .role = row->role, .object = row->target, .or_object = row->or_target
+		.attr = row->name,
+		.role = row->role,
+		.object = row->target,
+		.or_object = row->or_target,
+		.beside = text_or_none(row->text),
 	};
 	char why[UVD_CALL_WHY];
 

@@ -112,7 +112,7 @@ int uvd_value_describe(const struct uverbsd_tree_row *of, const struct uvd_attr_
 	struct uverbsd_tree_role row = {
 		.kind = UVERBSD_TREE_ROLE_VALUE, .role = a->role, .target = a->object, .or_target = a->or_object
 	};
-	int ret = tell_row(&t, &row, a->attr, NULL);
+	int ret = tell_row(&t, &row, a->attr, a->beside);
 
 	if (!ret)
 		ret = tell_words(&t, a->words);

@@ -278,6 +278,7 @@ class Tables:
     def attribute(self, name, role):
         of = self.pointer(role.of) if role.kind == "struct" else "NULL"
         more = [x for x in role.initializers() if not x.startswith(".role")]
+        more += [f'.beside = "UVERBS_ATTR_{role.of}"'] * (role.kind == "address")
         return f'\t{{ "UVERBS_ATTR_{name}", {", ".join([f"UVD_ROLE_{role.kind.upper()}", of, self.words(role), *more])} }},\n'
 
 

@@ -157,6 +157,8 @@ static int roles_check_attr(struct roles_check *c, const struct uvd_attr_fields 
 		return roles_bad(c, a->attr, "its row says what it is: an object, or one of its elements");
 	if (!uvd_value_check(a, row->len, why))
 		return roles_bad(c, a->attr, why);
+	if (a->beside && !roles_attr_row(c->plugin, a->beside))
+		return roles_bad(c, a->attr, "the plug-in has no attribute of the name that is to have its length");
 	return a->of ? roles_check_struct(c, a->attr, a->of, UVD_CALL_VALUE, row->len) : 0;
 }
 

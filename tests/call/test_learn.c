@@ -54,6 +54,10 @@ static const struct uverbsd_tree_row attr_row = {
 	.kind = UVERBSD_TREE_ATTR, .object = 0x1100, .method = 0x1100, .id = 0x1101, .name = "ATTR"
 };
 
+static const struct uverbsd_tree_row address_row = {
+	.kind = UVERBSD_TREE_ATTR, .object = 0x1100, .method = 0x1100, .id = 0x1102, .name = "ADDRESS"
+};
+
 static int learn_row(void *arg, const struct uverbsd_tree_role *row)
 {
 	return uvd_learned_add(arg, row);
@@ -63,11 +67,13 @@ static struct uvd_learned *learned(void)
 {
 	struct uvd_learned *l = uvd_learned_new();
 	const struct uvd_command_fields command = { "COMMAND", &request, NULL };
-	const struct uvd_attr_fields attr = { "ATTR", UVD_ROLE_STRUCT, &value };
+	const struct uvd_attr_fields attr = { "ATTR", UVD_ROLE_STRUCT, &value },
+				     address = { "ADDRESS", UVD_ROLE_ADDRESS, .beside = "LENGTH" };
 
 	ck_assert_ptr_nonnull(l);
 	ck_assert_int_eq(uvd_command_describe(&command_row, &command, learn_row, l), 0);
 	ck_assert_int_eq(uvd_value_describe(&attr_row, &attr, learn_row, l), 0);
+	ck_assert_int_eq(uvd_value_describe(&address_row, &address, learn_row, l), 0);
 	return l;
 }
 
@@ -107,6 +113,8 @@ START_TEST(test_what_is_told_is_learned)
 	ck_assert_ptr_eq(c->response, &uvd_no_struct);
 	a = uvd_learned_attr(l, &attr_row);
 	ck_assert(a && a->role == UVD_ROLE_STRUCT && a->of->size == 16 && a->of->fields[0].role == UVD_ROLE_GID);
+	a = uvd_learned_attr(l, &address_row);
+	ck_assert(a && a->role == UVD_ROLE_ADDRESS && !strcmp(a->beside, "LENGTH"));
 	uvd_learned_free(l);
 }
 END_TEST

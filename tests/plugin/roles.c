@@ -85,10 +85,14 @@ static const struct uvd_command_fields commands[] = { { WRONG == 1    ? "IB_USER
 static const struct uvd_attr_fields values[] = { { WRONG == 15	 ? "A_NOBODYS"
 						   : WRONG == 16 ? "A_ROLES"
 								 : "A_ROLES_VALUE",
-						   WRONG == 17	 ? UVD_ROLE_STRUCT
-						   : WRONG == 18 ? UVD_ROLE_SPECS
-								 : UVD_ROLE_RKEY,
-						   .of = WRONG == 17 ? &request : NULL },
+						   WRONG == 17			? UVD_ROLE_STRUCT
+						   : WRONG == 18		? UVD_ROLE_SPECS
+						   : WRONG == 19 || WRONG == 21 ? UVD_ROLE_ADDRESS
+										: UVD_ROLE_RKEY,
+						   .of = WRONG == 17 ? &request : NULL,
+						   .beside = WRONG == 20   ? "A_ROLES_VALUE"
+							     : WRONG == 21 ? "A_NOBODYS"
+									   : NULL },
 						 {} };
 
 UVD_API const struct uvd_plugin uverbsd_plugin = {

@@ -64,6 +64,9 @@ START_TEST(test_wrong_roles_are_refused_with_what_is_wrong)
 		{ "roles16", "A_ROLES", "its row says what it is" },
 		{ "roles17", "A_ROLES_VALUE", "roles_request has 24 bytes, and its row 4" },
 		{ "roles18", "A_ROLES_VALUE", "no role of an attribute" },
+		{ "roles19", "A_ROLES_VALUE", "an address, and nothing else, has an attribute with its length" },
+		{ "roles20", "A_ROLES_VALUE", "an address, and nothing else, has an attribute with its length" },
+		{ "roles21", "A_ROLES_VALUE", "no attribute of the name that is to have its length" },
 	};
 	char first[64];
 

@@ -217,6 +217,16 @@ def test_the_numbers_that_the_device_chooses_now_are_used(run):
     assert found["calls"] == len(calls) - 2 and not found["differences"], found
 
 
+def test_the_memory_that_a_method_registers_is_the_replayer_s(run):
+    script = pathlib.Path(run.folder, "script")
+    script.write_text("pd = PD ALLOC\nm = memory 8192\nMR REG_MR --pd_handle $pd --addr $m --length 8192 --iova $m"
+                      " --access_flags LOCAL_WRITE\n")
+    script.chmod(0o644)
+    path = record(run, f"{UVERBSCTL} call -f {script}", HFI1)
+    found = replayed(run, path)  # with the client's address the call is EFAULT
+    assert not found["differences"] and not found["not_made"], found
+
+
 def test_the_device_tells_which_attributes_are_addresses_and_not_the_trace(run):
     path = created(run)
     data, rows = bytearray(path.read_bytes()), 0

@@ -247,22 +247,36 @@ static struct ib_uverbs_attr *attr_find(struct uvd_replay_call *c, const struct 
 	return NULL;
 }
 
-/* The memory that a method registers, which its attributes ADDR, LENGTH and IOVA tell. */
+/* Finds the first attribute whose value has this role. Returns NULL if there is none, or the value is not in it. */
+static struct ib_uverbs_attr *attr_of_role(struct uvd_replay_call *c, const struct uverbsd_tree_row *method,
+					   enum uvd_role role, const struct uverbsd_tree_row **row)
+{
+	struct ib_uverbs_ioctl_hdr *hdr = (void *)c->msg;
+
+	for (unsigned int i = 0; i < c->num_attrs; i++) {
+		*row = replay_attr_of(c, method, hdr->attrs[i].attr_id);
+		if (*row && ((*row)->type == UVERBSD_TREE_PTR_IN || (*row)->type == UVERBSD_TREE_CONST) &&
+		    hdr->attrs[i].len <= sizeof(hdr->attrs[i].data) && uvd_view_value(*row)->role == role)
+			return &hdr->attrs[i];
+	}
+	return NULL;
+}
+
+/* The memory that a method registers or reads, by the roles of its attributes. */
 static void method_memory(struct uvd_replay_call *c, const struct uverbsd_tree_row *method)
 {
-	struct ib_uverbs_attr *addr = attr_find(c, method, "UVERBS_ATTR_REG_MR_ADDR"),
-			      *len = attr_find(c, method, "UVERBS_ATTR_REG_MR_LENGTH"),
-			      *iova = attr_find(c, method, "UVERBS_ATTR_REG_MR_IOVA");
+	const struct uverbsd_tree_row *row, *other;
+	struct ib_uverbs_attr *addr = attr_of_role(c, method, UVD_ROLE_ADDRESS, &row), *len,
+			      *iova = attr_of_role(c, method, UVD_ROLE_IOVA, &other);
 
-	if (!addr) {
-		addr = attr_find(c, method, "UVERBS_ATTR_CREATE_CQ_BUFFER_VA");
-		len = attr_find(c, method, "UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH");
-	}
 	if (!addr)
 		return;
+	len = attr_find(c, method, uvd_view_value(row)->beside);
 	c->region = uvd_replay_region_add(c, addr->data, len ? len->data : 0, iova ? iova->data : 0);
 	if (!c->region)
 		return;
+	if (c->was->call->result != -EFAULT) /* else nobody can access it */
+		uvd_image_get(&c->was->image, UVD_PIECE_READ, addr->data, c->region->mem, c->region->len);
 	addr->data = (uintptr_t)c->region->mem;
 	if (iova)
 		iova->data = c->region->new_hca_va;
