@@ -19,13 +19,6 @@ const struct uvd_field *uvd_replay_field(const struct uvd_struct *of, const char
 	return NULL;
 }
 
-bool uvd_replay_ends(const char *name, const char *end)
-{
-	const size_t len = strlen(name), n = strlen(end);
-
-	return len >= n && !strcmp(name + len - n, end);
-}
-
 const char *uvd_replay_last(const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -93,7 +86,6 @@ static void field_address(struct uvd_replay_call *c, const struct uvd_struct *of
 static void struct_replace(struct uvd_replay_call *c, const char *prefix, const struct uvd_struct *of, uint8_t *bytes,
 			   size_t len)
 {
-	static const char *const peers[] = { "dest.", "alt_dest.", "attr.grh.", NULL };
 	char whole[3 * UVD_SHORT_NAME];
 
 	/* The addresses first: they are found by the recorded keys. */
@@ -106,8 +98,9 @@ static void struct_replace(struct uvd_replay_call *c, const char *prefix, const 
 		snprintf(whole, sizeof(whole), "%s%s", prefix, f->name);
 		field_replace(c, whole, f, uvd_field_is_read(of, f, bytes, len), bytes);
 	}
-	for (const char *const *p = peers; *p; p++)
-		uvd_replay_peer(c, of, *p, bytes, len);
+	for (const struct uvd_field *f = of->fields; f->name; f++)
+		if (f->role == UVD_ROLE_GID && f->selector)
+			uvd_replay_peer(c, of, f, bytes, len);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */

@@ -155,28 +155,48 @@ static bool port_query(const struct uvd_replay_call *c, uint8_t port, struct ib_
 	return peer_ask(c, &m.hdr);
 }
 
-static const struct uvd_field *peer_field(const struct uvd_struct *of, const char *prefix, const char *name, size_t len)
+/* Returns how many bytes of the name are that of the struct in which the field is: "dest.". */
+static int peer_prefix(const struct uvd_field *f)
+{
+	const char *dot = strrchr(f->name, '.');
+
+	return dot ? dot + 1 - f->name : 0;
+}
+
+/* Finds the field `name` of the struct in which `beside` is. Returns NULL if the first len bytes have none. */
+static const struct uvd_field *peer_field(const struct uvd_struct *of, const struct uvd_field *beside, const char *name,
+					  size_t len)
 {
 	char whole[2 * UVD_SHORT_NAME];
 
-	snprintf(whole, sizeof(whole), "%s%s", prefix, name);
+	snprintf(whole, sizeof(whole), "%.*s%s", peer_prefix(beside), beside->name, name);
 	return uvd_replay_field(of, whole, len);
 }
 
-void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, const char *prefix, uint8_t *bytes,
-		     size_t len)
+/* Finds the LID beside a field, likewise. */
+static const struct uvd_field *peer_lid(const struct uvd_struct *of, const struct uvd_field *beside, size_t len)
 {
-	/* In an address handle the GRH's fields are in a struct of their own. */
-	const bool ah = uvd_replay_ends(prefix, "grh.");
-	const char *const outer = ah ? "attr." : prefix;
-	const struct uvd_field *dgid = peer_field(of, prefix, "dgid", len), *dlid = peer_field(of, outer, "dlid", len),
-			       *index = peer_field(of, prefix, "sgid_index", len),
-			       *port = peer_field(of, outer, "port_num", len),
-			       *global = peer_field(of, outer, "is_global", len);
+	const int prefix = peer_prefix(beside);
+
+	for (const struct uvd_field *f = of->fields; f->name; f++)
+		if (f->role == UVD_ROLE_LID && peer_prefix(f) == prefix && !strncmp(f->name, beside->name, prefix) &&
+		    uvd_field_end(f) <= len)
+			return f;
+	return NULL;
+}
+
+void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, const struct uvd_field *dgid,
+		     uint8_t *bytes, size_t len)
+{
+	/* In an address handle the GRH's fields are in a struct of their own, and is_global and the LID are in the outer one. */
+	const struct uvd_field *global = &of->fields[dgid->selector - 1], *dlid = peer_lid(of, global, len),
+			       *index = peer_field(of, dgid, "sgid_index", len),
+			       *port = peer_field(of, global, "port_num", len);
 	struct ib_uverbs_query_port_resp_ex own;
 	uint8_t number;
 
-	if (!dgid || !dlid || !index || !port || !global)
+	if (!dlid || !index || !port || uvd_field_bytes(dgid) != 16 || uvd_field_end(dgid) > len ||
+	    uvd_field_end(global) > len)
 		return;
 	number = uvd_field_get(port, bytes);
 	/* Multicast groups stay. Without an address, the mask says that there is none. */

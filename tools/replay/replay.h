@@ -103,9 +103,12 @@ void uvd_replay_region_drop(struct uvd_replay *r, struct uvd_replay_region *regi
 void uvd_replay_regions_end(struct uvd_replay *r, uint64_t file, const uint32_t *handle);
 /* Returns the address of a scatter/gather element, or of a peer's memory, that the key belongs to. */
 uint64_t uvd_replay_address(const struct uvd_replay_call *c, uint64_t addr, uint64_t key);
-/* Replaces a peer's address, in the fields PREFIX.dgid, .dlid and so on, by the device's own. */
-void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, const char *prefix, uint8_t *bytes,
-		     size_t len);
+/*
+ * Replaces a peer's address, the GID in the field dgid and what belongs to it, by the device's own. dgid has a selector, which
+ * says if there is a GID.
+ */
+void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, const struct uvd_field *dgid,
+		     uint8_t *bytes, size_t len);
 
 /* ---- numbers.c --------------------------------------------------------------------------------------------------- */
 
@@ -148,7 +151,6 @@ void uvd_replay_value(struct uvd_replay_call *c, const char *name, const struct 
 		      size_t len);
 /* Finds a field by its whole name. Returns NULL if the first len bytes have none. */
 const struct uvd_field *uvd_replay_field(const struct uvd_struct *of, const char *name, size_t len);
-bool uvd_replay_ends(const char *name, const char *end);
 /* Returns the name after the last dot. */
 const char *uvd_replay_last(const char *name);
 
