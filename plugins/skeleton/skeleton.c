@@ -87,8 +87,8 @@ static const struct uvd_feature *const skeleton_features[] = { &skeleton_feature
 
 /* What the values mean, for `uverbsctl trace`, `fuzz` and others: see UVD_ROLE_* in uverbsd/roles.h. */
 static const struct uvd_attr_fields skeleton_roles[] = {
-	{ "UVERBS_ATTR_SKELETON_SET_VALUE", UVD_ROLE_NUMBER },
-	{ "UVERBS_ATTR_SKELETON_GET_VALUE", UVD_ROLE_NUMBER },
+	{ .attr = "UVERBS_ATTR_SKELETON_SET_VALUE", .role = UVD_ROLE_NUMBER },
+	{ .attr = "UVERBS_ATTR_SKELETON_GET_VALUE", .role = UVD_ROLE_NUMBER },
 	{ .attr = NULL },
 };
 

@@ -183,23 +183,30 @@ static void launch_block_signals(sigset_t *old)
 	sigprocmask(SIG_BLOCK, &set, old);
 }
 
-/* The terminal's signals (SI_KERNEL) go to the whole foreground group, PROGRAM included: do not send them twice. */
-static void launch_forward_signal(int signals, int program)
+/*
+ * The terminal's signals (SI_KERNEL) go to the whole foreground group, PROGRAM included: do not send them twice. Returns true if
+ * the signal asks PROGRAM to end.
+ */
+static bool launch_forward_signal(int signals, int program)
 {
 	struct signalfd_siginfo info;
 
-	if (read(signals, &info, sizeof(info)) != sizeof(info) || info.ssi_code == SI_KERNEL || program < 0)
-		return;
-	syscall(SYS_pidfd_send_signal, program, info.ssi_signo, NULL, 0);
+	if (read(signals, &info, sizeof(info)) != sizeof(info))
+		return false;
+	if (info.ssi_code != SI_KERNEL && program >= 0)
+		syscall(SYS_pidfd_send_signal, program, info.ssi_signo, NULL, 0);
+	return info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT;
 }
 
 /* ---- the launcher ------------------------------------------------------------------------------------------------ */
 
+enum { STOPPED_MS = 2000 };
+
 /*
  * Waits for the guardian, after PROGRAM has ended. As process 1 it waits as long as other runs need the engine, so a signal ends
- * the wait.
+ * the wait. stopped: there was one already, so it waits only for an engine that nobody needs.
  */
-static void launch_wait_for_guardian(const struct uvd_run_launch *l, pid_t guardian, int signals)
+static void launch_wait_for_guardian(const struct uvd_run_launch *l, pid_t guardian, int signals, bool stopped)
 {
 	struct pollfd p[] = {
 		{ .fd = syscall(SYS_pidfd_open, guardian, 0), .events = POLLIN },
@@ -207,6 +214,8 @@ static void launch_wait_for_guardian(const struct uvd_run_launch *l, pid_t guard
 	};
 	struct signalfd_siginfo info;
 
+	if (l->is_init && stopped && poll(p, 1, STOPPED_MS) <= 0)
+		return;
 	while (l->is_init && !p[0].revents) {
 		if (poll(p, 2, -1) < 0 || !p[1].revents || read(signals, &info, sizeof(info)) != sizeof(info))
 			continue;
@@ -222,6 +231,7 @@ static int wait_for_end(const struct uvd_run_launch *l, int up, pid_t guardian)
 {
 	struct uvd_run_msg msg;
 	int fds[UVD_RUN_LINK_FDS], program = -1, signals;
+	bool stopped = false;
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -238,7 +248,7 @@ static int wait_for_end(const struct uvd_run_launch *l, int up, pid_t guardian)
 		if (poll(p, 2, -1) < 0)
 			continue;
 		if (p[1].revents)
-			launch_forward_signal(signals, program);
+			stopped |= launch_forward_signal(signals, program);
 		if (!p[0].revents)
 			continue;
 		if (uvd_run_receive(up, &msg, fds))
@@ -248,7 +258,7 @@ static int wait_for_end(const struct uvd_run_launch *l, int up, pid_t guardian)
 		if (msg.kind != UVD_RUN_ENDED)
 			continue;
 		if (!msg.stays)
-			launch_wait_for_guardian(l, guardian, signals);
+			launch_wait_for_guardian(l, guardian, signals, stopped);
 		return msg.status;
 	}
 }

@@ -125,6 +125,16 @@ def test_without_its_guardian_a_joined_run_goes_on_without_the_device(places):
     assert first.returncode == 0 and "PORT_ACTIVE" in out, err
 
 
+def test_process_1_that_was_stopped_with_its_program_does_not_wait(beside):
+    """A container is killed ten seconds after it was stopped, whatever other runs need."""
+    first = beside.start_first("sh", "-c", "trap 'exit 4' TERM; echo ready; while :; do sleep 0.1; done")
+    member = beside.start("sh", "-c", "echo ready; read line; ibv_devinfo")
+    assert member.stdout.readline() == "ready\n"
+    os.kill(first.launcher, signal.SIGTERM)
+    assert first.wait(timeout=STUCK) == 4
+    member.communicate("\n", timeout=STUCK)
+
+
 @pytest.mark.parametrize("stop", [False, True])
 def test_process_1_waits_as_long_as_other_runs_need_its_engine(beside, stop):
     """If it exited the kernel would kill the engine. A signal ends the wait."""
