@@ -61,7 +61,7 @@ static const char *words_of_reserved(const struct uvd_field *f)
 	return shape_text("x%s x01%s", zeros, zeros + 2);
 }
 
-static const char *words_of_enumeration(const struct uvd_words *words)
+static char *words_of_enumeration(const struct uvd_words *words)
 {
 	char *text = NULL;
 
@@ -111,11 +111,17 @@ static const char *words_of_number(enum uvd_role role)
 /* All flags, none, and each alone. */
 static const char *words_of_flags(const struct uvd_words *words)
 {
+	char *each = words_of_enumeration(words);
 	unsigned long long all = 0;
+	const char *text;
 
-	for (const struct uvd_word *w = words ? words->words : NULL; w && w->name; w++)
+	if (!each)
+		return NULL;
+	for (const struct uvd_word *w = words->words; w->name; w++)
 		all |= w->value;
-	return words ? shape_text("%llu 0 %s", all, words_of_enumeration(words)) : NULL;
+	text = shape_text("%llu 0 %s", all, each);
+	free(each);
+	return text;
 }
 
 /* Is it the length of another field's memory? */
