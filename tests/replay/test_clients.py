@@ -11,7 +11,7 @@ from conftest import KERNELS, calls_of, record, replayed
 VERBS = ["CMD_GET_CONTEXT", "ALLOC", "CMD_REG_MR", "QUERY", "DEALLOC", "DEREG", "DEALLOC"]
 
 # Calls of the client that the kernel's device does not have.
-ABSENT = {"QP.POST_RECV", "CQ.POLL", "TREE.QUERY"}
+ABSENT = {"QP.POST_RECV", "CQ.POLL", "TREE.QUERY", "TREE.ROLES"}
 
 
 @contextlib.contextmanager

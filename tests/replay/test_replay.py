@@ -12,7 +12,8 @@ HEADER, CALL, RESULT = 24, 3, 32  # struct uvd_trace_header; enum uvd_trace_kind
 ABSENT = {"QP.POST_RECV", "SRQ.POST_RECV", "CQ.POLL"}
 # Calls that no device can be asked for again, and the reason.
 NOT_MADE = {"MR.CMD_REG_MR": "it registers more memory than a replay may have",
-            "TREE.QUERY": "only devices of uverbsd have it", "object_0xfff.method_0x0": "this version of uverbsctl does not know it",
+            "TREE.QUERY": "only devices of uverbsd have it", "TREE.ROLES": "only devices of uverbsd have it",
+            "object_0xfff.method_0x0": "this version of uverbsctl does not know it",
             "AH.CREATE": "an address without a GID is valid on this port"}
 # Rows that a trace must show on the kernel's device: they prove that it was compared with the list.
 LISTED = {"pingpong-hfi1": {"qp-mtu"}, "pingpong-rxe": {"mapped-queue-size", "port"}, "send_bw-rxe": {"mapped-queue-size"},

@@ -14,22 +14,22 @@ static struct uvd_replay_file file = { .file = 1 };
 static struct uvd_trace_open client;
 static struct uvd_script script;
 static struct uvd_trace_decoded was;
-static struct uverbsd_tree_row row;
+static struct uvd_tree_entry entry;
 static struct uvd_replay_call call;
 
 static void setup(void)
 {
 	r = (struct uvd_replay){ .qps = json_object() };
 	script = (struct uvd_script){};
-	was = (struct uvd_trace_decoded){ .open = &client, .script = &script, .row = &row };
+	was = (struct uvd_trace_decoded){ .open = &client, .script = &script, .row = &entry.row };
 	uvd_trace_decoded_start(&was);
 	uvd_trace_handle(&was, "qp_handle", UVERBS_OBJECT_QP, QP);
-	row = (struct uverbsd_tree_row){ .kind = UVERBSD_TREE_COMMAND, .id = IB_USER_VERBS_CMD_MODIFY_QP };
-	strcpy(row.name, "IB_USER_VERBS_CMD_MODIFY_QP");
+	entry = (struct uvd_tree_entry){ .row = { .kind = UVERBSD_TREE_COMMAND, .id = IB_USER_VERBS_CMD_MODIFY_QP } };
+	strcpy(entry.row.name, "IB_USER_VERBS_CMD_MODIFY_QP");
 	call = (struct uvd_replay_call){ .r = &r,
 					 .f = &file,
 					 .was = &was,
-					 .row = &row,
+					 .row = &entry.row,
 					 .values = json_pack("{s:i}", "attr_mask", 3),
 					 .attrs = json_array() };
 }
@@ -67,7 +67,7 @@ START_TEST(test_a_row_holds_for_the_sides_that_it_names)
 	r.kernel = true;
 	ck_assert(uvd_replay_result_is_listed(&call, 0, -EINVAL));
 	ck_assert(!uvd_replay_result_is_listed(&call, -EINVAL, 0));
-	strcpy(row.name, "IB_USER_VERBS_CMD_CREATE_QP");
+	strcpy(entry.row.name, "IB_USER_VERBS_CMD_CREATE_QP");
 	ck_assert(!uvd_replay_result_is_listed(&call, 0, -EINVAL));
 }
 END_TEST
@@ -84,10 +84,10 @@ START_TEST(test_conditions_ask_for_inputs_and_the_header)
 	ck_assert(listed_when("front=write failed"));
 	call.ioctl = true;
 	ck_assert(listed_when("front=invoke object=0"));
-	row.flags = UVERBSD_TREE_COMMAND_EX;
+	entry.row.flags = UVERBSD_TREE_COMMAND_EX;
 	ck_assert(listed_when("command=0x8000001a"));
-	row.kind = UVERBSD_TREE_METHOD;
-	row.object = 7;
+	entry.row.kind = UVERBSD_TREE_METHOD;
+	entry.row.object = 7;
 	ck_assert(listed_when("front=method object=7 method=26"));
 	ck_assert(!listed_when("command=26"));
 }
@@ -139,7 +139,7 @@ START_TEST(test_an_output_is_listed_by_its_name_or_that_of_its_struct)
 {
 	json_t *two = json_integer(2), *three = json_integer(3);
 
-	strcpy(row.name, "IB_USER_VERBS_CMD_CREATE_CQ");
+	strcpy(entry.row.name, "IB_USER_VERBS_CMD_CREATE_CQ");
 	ck_assert(uvd_prog_list_add(&r.list, "| a | CREATE_CQ | cqe | 0x2 | * | cqe=2 | why |"));
 	ck_assert(uvd_prog_list_add(&r.list, "| c | CREATE_CQ | cqe | * | * | other=2 | why |"));
 	ck_assert(uvd_prog_list_add(&r.list, "| b | CREATE_CQ | caps | * | 0x3 | | why |"));
