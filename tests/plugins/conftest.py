@@ -15,8 +15,9 @@ BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
 UVERBSCTL = BUILD / "tools/uverbsctl"
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
-SANITIZED = next(o["value"] for o in json.loads((BUILD / "meson-info/intro-buildoptions.json").read_text())
-                 if o["name"] == "b_sanitize") != "none"
+SANITIZER = next(o["value"] for o in json.loads((BUILD / "meson-info/intro-buildoptions.json").read_text())
+                 if o["name"] == "b_sanitize")
+SANITIZED = SANITIZER != "none"
 # A program that is built outside knows nothing of sanitizers.
 collect_ignore = ["test_outside.py", "test_tutorial.py"] if SANITIZED else []
 
