@@ -338,6 +338,46 @@ START_TEST(test_relatives_are_told_by_the_callers_proc)
 }
 END_TEST
 
+static int open_of_namespace(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	return uvd_proc_local.open(&uvd_proc_local, tid - proc->base, name, flags);
+}
+
+static bool memory_is_always_the_same(struct uvd_proc *proc, pid_t tid, pid_t other)
+{
+	return true;
+}
+
+/* Who opens the files of another pid namespace could name any process, and say that it shares this one's memory. */
+START_TEST(test_processes_of_two_pid_namespaces_share_no_account)
+{
+	struct uvd_proc namespace = { .open = open_of_namespace,
+				      .same_memory = memory_is_always_the_same,
+				      .base = UVD_PROC_NUMBERS };
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	pid_t relative = ask(&child, CLONE_MEMORY);
+	struct uvd_caller c = caller_of(relative);
+	struct uvd_mm *a = mm_of(t, child.pid), *b, *again;
+
+	c.proc = &namespace;
+	c.tid += namespace.base;
+	c.tgid = 0;
+	b = uvd_mm_get(t, &c);
+	again = uvd_mm_get(t, &c);
+	ck_assert_ptr_nonnull(a);
+	ck_assert_ptr_nonnull(b);
+	ck_assert_ptr_ne(a, b);
+	ck_assert_ptr_eq(b, again);
+	uvd_mm_put(a);
+	uvd_mm_put(b);
+	uvd_mm_put(again);
+	uvd_mm_table_free(t);
+	kill(relative, SIGKILL);
+	child_end(&child);
+}
+END_TEST
+
 START_TEST(test_exec_leaves_the_account)
 {
 	struct uvd_mm_table *t = uvd_mm_table_new();
@@ -738,6 +778,7 @@ int main(int argc, char **argv)
 	tcase_add_loop_test(t, test_forked_child_has_another_account, 0, 2);
 	tcase_add_loop_test(t, test_clone_vm_relative_shares_the_account, 0, 4);
 	tcase_add_loop_test(t, test_relatives_are_told_by_the_callers_proc, 0, 2);
+	tcase_add_test(t, test_processes_of_two_pid_namespaces_share_no_account);
 	tcase_add_loop_test(t, test_exec_leaves_the_account, 0, 2);
 	tcase_add_loop_test(t, test_exec_leaves_the_account_to_relatives, 0, 2);
 	tcase_add_loop_test(t, test_exec_of_a_relative_leaves_the_account, 0, 2);
