@@ -340,7 +340,7 @@ END_TEST
 
 static int open_of_namespace(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
 {
-	return uvd_proc_local.open(&uvd_proc_local, tid - proc->base, name, flags);
+	return uvd_proc_local.open(&uvd_proc_local, tid % UVD_PROC_NUMBERS, name, flags);
 }
 
 static bool memory_is_always_the_same(struct uvd_proc *proc, pid_t tid, pid_t other)
