@@ -197,19 +197,6 @@ static void host_teardown(struct host *h)
 
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
 
-/* Returns a number that is added to those of a tree of another pid namespace, and to those of no other tree. */
-static pid_t tree_base(struct uvd_run_engine *e)
-{
-	const struct uvd_run_tree *t;
-
-	do {
-		e->last_base = e->last_base % (INT_MAX / UVD_PROC_NUMBERS) + 1;
-		for (t = e->trees; t && t->proc.base != e->last_base * UVD_PROC_NUMBERS; t = t->next)
-			;
-	} while (t);
-	return e->last_base * UVD_PROC_NUMBERS;
-}
-
 static struct uvd_run_tree *tree_new(struct uvd_run_engine *e, int link)
 {
 	struct uvd_run_msg ready = { .kind = UVD_RUN_READY,
@@ -280,12 +267,12 @@ static void run_tree_start(struct uvd_run_tree *tree, const struct uvd_run_msg *
 	memcpy(tree->windows, msg->windows, sizeof(tree->windows));
 	tree->mounted = msg->mounted;
 	tree->slash = tree->mounted ? msg->slash : tree->engine->slash;
-	tree->proc.base = msg->receives ? tree_base(tree->engine) : 0;
+	tree->proc.base = msg->receives ? uvd_run_base_new(tree->engine) : 0;
 	tree->chooses_ids = msg->chooses_ids;
 	tree->filters = msg->filters;
 	tree->busy_poll_ns = msg->busy_poll * UINT64_C(1000);
 	uvd_run_ucaps_grant(tree, &msg->granted);
-	if (notif != MAP_FAILED) {
+	if (notif != MAP_FAILED && (tree->proc.base || !msg->receives)) {
 		tree->notif = notif;
 		tree->listener = fds[0];
 		if (!uvd_run_serve(tree))

@@ -153,6 +153,8 @@ bool uvd_run_caller(struct uvd_run_tree *tree);
  * is not open or the thread has ended. The slot is valid until the next look-up.
  */
 struct uvd_run_slot *uvd_run_caller_fd(struct uvd_run_tree *tree, int fd, struct uvd_run_inode *inode);
+/* Returns a base for a tree of another pid namespace (struct uvd_proc) that no other tree has, or 0: all are in use. */
+pid_t uvd_run_base_new(struct uvd_run_engine *e);
 /* Returns the number that the thread or process has in its guardian's pid namespace. */
 static inline pid_t uvd_run_number(const struct uvd_run_tree *tree, pid_t id)
 {

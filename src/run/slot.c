@@ -196,6 +196,21 @@ static bool have_many_pids(void)
 	return max >= ENOUGH_PIDS;
 }
 
+pid_t uvd_run_base_new(struct uvd_run_engine *e)
+{
+	enum { BASES = INT_MAX / UVD_PROC_NUMBERS };
+	const struct uvd_run_tree *t;
+
+	for (int i = 0; i < BASES; i++) {
+		e->last_base = e->last_base % BASES + 1;
+		for (t = e->trees; t && t->proc.base != e->last_base * UVD_PROC_NUMBERS; t = t->next)
+			;
+		if (!t)
+			return e->last_base * UVD_PROC_NUMBERS;
+	}
+	return 0;
+}
+
 void uvd_run_callers_init(struct uvd_run_tree *tree)
 {
 	/* Another pid namespace may have few numbers, or a program there the right to choose them. */
