@@ -85,7 +85,7 @@ static const struct uvd_object_row *const skeleton_objects[] = { &skeleton_objec
 static const struct uvd_feature skeleton_feature = { .name = "skeleton", .objects = skeleton_objects };
 static const struct uvd_feature *const skeleton_features[] = { &skeleton_feature, NULL };
 
-/* What the values mean, for `uverbsctl trace`, `fuzz` and others: see UVD_ROLE_* in uverbsd/roles.h. */
+/* These roles tell `uverbsctl trace`, `fuzz` and others what the values mean: see UVD_ROLE_* in uverbsd/roles.h. */
 static const struct uvd_attr_fields skeleton_roles[] = {
 	{ .attr = "UVERBS_ATTR_SKELETON_SET_VALUE", .role = UVD_ROLE_NUMBER },
 	{ .attr = "UVERBS_ATTR_SKELETON_GET_VALUE", .role = UVD_ROLE_NUMBER },

@@ -10,7 +10,7 @@
 /* MOST: of rows. A hostile trace must not make its reader keep more. */
 enum { MOST = 1 << 15 };
 
-/* What was told of one row of the tree. `command` or `value` is set. */
+/* The roles that the rows tell of one row of the tree. `command` or `value` is set. */
 struct learned_call {
 	struct learned_call *next;
 	struct uverbsd_tree_role key;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the fields of a tree's calls mean: the kernel's from src/call, those of a plug-in from its own lists. */
+/* The tree finds the roles of its calls: of the kernel's in src/call, of a plug-in's in the lists of that plug-in. */
 #include <uverbsd/plugin.h>
 
 #include "call/call.h"

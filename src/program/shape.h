@@ -83,7 +83,7 @@ const struct uvd_shape_attr *uvd_shape_attr(const char *name); /* or NULL */
 /* "pd" for UVERBS_OBJECT_PD */
 const char *uvd_shape_object_name(uint16_t object);
 
-/* What is known of a command or of an attribute's value, by its row's name. NULL: nothing. */
+/* These functions return the roles of a command, or of an attribute's value, by its row's name. NULL: it has none. */
 const struct uvd_command_fields *uvd_shape_command_fields(const char *name);
 const struct uvd_attr_fields *uvd_shape_attr_fields(const char *name);
 const struct uvd_attr_fields *uvd_shape_added_attr(unsigned int i); /* NULL beyond the last */

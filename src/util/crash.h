@@ -16,7 +16,7 @@ void uvd_crash_start(const char *name, const char *(*site)(pid_t *thread));
 /* Tells the code of a plug-in, by any address in it; and that it is about to be unmapped. */
 void uvd_crash_add(const char *name, const void *symbol);
 void uvd_crash_remove(const void *symbol);
-/* What the handlers do first; for another handler of such a signal. context: its third argument. */
+/* The handlers call this first, and another handler of such a signal can. context: the handler's third argument. */
 void uvd_crash_tell(int sig, const void *context);
 /* For uvd_thread_start(): removes these signals from a set; the size of a thread's stack for the handlers, and sets it. */
 void uvd_crash_unblock(sigset_t *set);

@@ -348,7 +348,7 @@ static bool memory_is_always_the_same(struct uvd_proc *proc, pid_t tid, pid_t ot
 	return true;
 }
 
-/* Who opens the files of another pid namespace could name any process, and say that it shares this one's memory. */
+/* An agent that opens the files of another pid namespace could name any process, and say that it shares this one's memory. */
 START_TEST(test_processes_of_two_pid_namespaces_share_no_account)
 {
 	struct uvd_proc namespace = { .open = open_of_namespace,

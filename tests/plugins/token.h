@@ -22,7 +22,7 @@ enum {
 };
 enum { UVERBS_ATTR_DESTROY_TOKEN_HANDLE = 0x1180 };
 
-/* Which fields of the request count. */
+/* The mask tells which fields of the request the command reads. */
 enum { TOKEN_HAS_MR = 1, TOKEN_HAS_QP = 2, TOKEN_HAS_MEMORY = 4 };
 enum { TOKEN_RED = 1, TOKEN_GREEN };
 

@@ -195,7 +195,7 @@ START_TEST(test_a_query_answers_the_keys_of_the_region)
 }
 END_TEST
 
-/* Of an object that the comparison does not know, a query tells nothing: another object may get the number. */
+/* A query of an object that the comparison does not know binds no number: another object may get it. */
 START_TEST(test_a_query_gives_no_number_to_an_object)
 {
 	static const char text[] =
