@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Receives that a client posts to a mapped queue when the QP is in ERR already, as programs do that drain it. */
+#include "backends/soft/endpoint/endpoint.h"
 #include "backends/soft/soft.h"
 #include "queues.h"
 
@@ -8,6 +9,17 @@ enum { RECEIVES = 3 };
 static struct soft_users *users(void)
 {
 	return &((struct uvd_fabric *)h.dev->ib.engine_data)->users;
+}
+
+static struct soft_qp *engine_qp(int i)
+{
+	struct uvd_uobject *uobj;
+	struct soft_qp *qp;
+
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_qp, qps[i].core.qp_handle, UVD_UOBJ_READ, &uobj), 0);
+	qp = soft_qp(uobj->object);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
+	return qp;
 }
 
 /* QP 0 is in ERR. looks: the user's thread looks by itself; else only when it is told to. */
@@ -87,6 +99,25 @@ START_TEST(test_arming_a_cq_has_the_receives_flushed)
 		arm();
 		expect_flushed(n, 20);
 	}
+}
+END_TEST
+
+/* The thread has flushed the receive of QP 0, and waits for QP 1, when the client posts the next one. */
+START_TEST(test_arming_a_cq_during_a_look_is_not_forgotten)
+{
+	struct soft_qp *second;
+
+	begin_in_error(false);
+	ck_assert_int_eq(to_state(1, IBV_QPS_ERR), 0);
+	second = engine_qp(1);
+	pthread_mutex_lock(&second->lock);
+	post_recv(0, 1);
+	arm();
+	expect_flushed(1, 20);
+	post_recv(0, 2);
+	arm();
+	pthread_mutex_unlock(&second->lock);
+	expect_flushed(2, 20);
 }
 END_TEST
 
@@ -175,5 +206,6 @@ END_TEST
 
 TEST_LIST(test_receive_posted_in_error_is_flushed_by_itself, test_doorbell_flushes_the_receives_too,
 	  test_modify_from_error_to_error_flushes_the_receives, test_arming_a_cq_has_the_receives_flushed,
-	  test_no_qp_is_looked_at_before_or_after_error, test_thread_stays_as_long_as_a_qp_is_in_error,
-	  test_qp_that_fails_by_itself_is_looked_at, test_garbage_in_the_queue_of_a_qp_in_error_is_flushed_once)
+	  test_arming_a_cq_during_a_look_is_not_forgotten, test_no_qp_is_looked_at_before_or_after_error,
+	  test_thread_stays_as_long_as_a_qp_is_in_error, test_qp_that_fails_by_itself_is_looked_at,
+	  test_garbage_in_the_queue_of_a_qp_in_error_is_flushed_once)

@@ -224,7 +224,8 @@ static void thread_look(struct soft_thread *thread)
 	user->looks = true;
 	user->hurried = false;
 	user->working++;
-	if (thread_look_at_qps(thread))
+	/* A client may have armed a CQ meanwhile: that look must not be put off. */
+	if (thread_look_at_qps(thread) && !user->hurried)
 		user_look_soon(user, user->users->look_first_ns);
 	user->working--;
 	user->looks = false;
