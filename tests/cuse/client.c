@@ -277,24 +277,10 @@ static void check_answer_is_as_it_was(void)
 		CHECK(answer[i] == 0x5a);
 }
 
-/* The daemon must not write the response of a failed call later: the memory may be in other use by then. */
-static void mode_loop_late(void)
-{
-	struct ibv_context *context = open_first();
-	int error;
-
-	ready();
-	while (query_device(context->cmd_fd))
-		;
-	error = errno;
-	fill_answer();
-	usleep(500000);
-	check_answer_is_as_it_was();
-	errno = error;
-	end_loop(context);
-}
-
-/* The same for one call, which must fail. Waits for a line before the call, and for another one before the check. */
+/*
+ * One call, which must fail. The daemon must not write its response later: the memory may be in other use by then. Waits
+ * for a line before the call, and for another one before the check.
+ */
 static void mode_late(void)
 {
 	struct ibv_context *context = open_first();
@@ -669,7 +655,6 @@ static const struct {
 	{ "loan-of-another", mode_loan_of_another },
 	{ "hold-up", mode_hold_up },
 	{ "loop-channel", mode_loop_channel },
-	{ "loop-late", mode_loop_late },
 	{ "late", mode_late },
 	{ "loop-open", mode_loop_open },
 	{ "full-daemon", mode_full_daemon },
