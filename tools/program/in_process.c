@@ -313,7 +313,7 @@ static int engine_make(void)
 		return -ENOMEM;
 	if (config.number < 0)
 		config.number = 0;
-	err = uvd_options_give_filters(o, &here.engine);
+	err = uvd_options_give_texts(o, &here.engine);
 	if (!err)
 		here.dev = uvd_device_new(&here.engine, &config, &err);
 	return err;
