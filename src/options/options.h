@@ -18,7 +18,7 @@
 #include <uverbsd/config.h>
 #include <uverbsd/log.h>
 #include "account/account.h"
-#include "core/texts.h"
+#include "core/core.h"
 #include "plugin/plugin.h"
 
 struct uvd_engine;
