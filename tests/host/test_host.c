@@ -5,15 +5,15 @@
 
 static struct harness h;
 
-/* Asks for a completion channel, as h's client. response: where its number goes. Returns what write() does. */
-static long make_channel(uint64_t response)
+/* Asks for a completion channel, as h's client. response: where its number goes. Returns the dispatcher's result. */
+static long ask_for_channel(void *response)
 {
 	struct {
 		struct ib_uverbs_cmd_hdr hdr;
 		struct ib_uverbs_create_comp_channel cmd;
-	} call = { { IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, sizeof(call) / 4, 1 }, { response } };
+	} call = { { IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, sizeof(call) / 4, 1 }, { (uintptr_t)response } };
 
-	return harness_finish(&h, h.call, uvd_dispatch_write_from(h.call, (uintptr_t)&call, sizeof(call)));
+	return uvd_dispatch_write_from(h.call, (uintptr_t)&call, sizeof(call));
 }
 
 static void begin(void)
@@ -22,15 +22,29 @@ static void begin(void)
 	ck_assert_int_eq(uv_get_context(h.fd, UV_METHOD, NULL, NULL), 0);
 }
 
+static void *response; /* a page of the client */
+
+/* The engine has made sure before that it can write the number. Here the page becomes read-only in between. */
+static int add_fd_and_lose_page(int fd)
+{
+	ck_assert_int_eq(mprotect(response, 4096, PROT_READ), 0);
+	return fd;
+}
+
 START_TEST(test_descriptor_of_a_failed_call_is_taken_away)
 {
+	struct uvd_host_fds fds = uvd_host_own_fds;
 	unsigned int before;
+	int number;
 
+	fds.add = add_fd_and_lose_page;
+	response = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(response, MAP_FAILED);
 	begin();
 	before = suite_num_fds();
-	ck_assert_int_eq(make_channel(0), -EFAULT);
+	ck_assert_int_eq(uvd_host_finish(h.call, ask_for_channel(response), &fds, 0, &number), -EFAULT);
+	ck_assert_int_eq(number, -1);
 	ck_assert_uint_eq(suite_num_fds(), before);
-	ck_assert_int_eq(h.granted, -1);
 	harness_close(&h);
 }
 END_TEST
@@ -43,10 +57,10 @@ START_TEST(test_refused_grant_makes_no_descriptor)
 	begin();
 	before = suite_num_fds();
 	h.refuse_grant = EPERM;
-	ck_assert_int_eq(make_channel((uintptr_t)&resp), -EOPNOTSUPP);
+	ck_assert_int_eq(harness_finish(&h, h.call, ask_for_channel(&resp)), -EOPNOTSUPP);
 	ck_assert_uint_eq(suite_num_fds(), before);
 	h.refuse_grant = 0;
-	ck_assert_int_gt(make_channel((uintptr_t)&resp), 0);
+	ck_assert_int_gt(harness_finish(&h, h.call, ask_for_channel(&resp)), 0);
 	ck_assert_int_eq(resp.fd, h.granted);
 	close(h.granted);
 	harness_close(&h);
