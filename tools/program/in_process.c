@@ -21,10 +21,9 @@ enum {
 /* 1 TiB, as a file of `uverbsctl run` */
 static const off_t MAPPED_SIZE = (off_t)1 << 40;
 
-static const char who[] = "uverbsctl fuzz";
-
 static struct {
 	const struct uvd_options *options;
+	const char *who;
 	struct uvd_log *log;
 	struct uvd_engine engine;
 	struct uvd_account *account;
@@ -254,9 +253,10 @@ const struct uvd_prog_node_ops uvd_in_process_ops = {
 
 /* ---- the device -------------------------------------------------------------------------------------------------- */
 
-void uvd_in_process_options(const struct uvd_options *o)
+void uvd_in_process_options(const struct uvd_options *o, const char *who)
 {
 	here.options = o;
+	here.who = who;
 }
 
 static int share_get(void *owner, size_t length, uint8_t **memory, uint64_t *offset)
@@ -312,13 +312,13 @@ int uvd_in_process_start(void)
 {
 	int err;
 
-	here.log = uvd_log_new(STDERR_FILENO, who, here.options->log_level);
-	uvd_crash_start(who, uvd_dispatch_site);
+	here.log = uvd_log_new(STDERR_FILENO, here.who, here.options->log_level);
+	uvd_crash_start(here.who, uvd_dispatch_site);
 	err = here.log ? files_make() : -ENOMEM;
 	err = err ? err : engine_make();
 	if (!err)
 		return 0;
-	fprintf(stderr, "%s: cannot make a device in this process: %s\n", who, uvd_errno_name(err));
+	fprintf(stderr, "%s: cannot make a device in this process: %s\n", here.who, uvd_errno_name(err));
 	return -1;
 }
 
@@ -336,6 +336,7 @@ void uvd_in_process_stop(void)
 int uvd_in_process_learn(void)
 {
 	const struct uvd_options *o = here.options;
+	const char *who = here.who;
 	int err;
 
 	if (!o->num_plugins)
@@ -344,9 +345,9 @@ int uvd_in_process_learn(void)
 		return -1;
 	err = uvd_program_more_of_tree(here.dev->trees->plain);
 	uvd_in_process_stop();
-	here.options = o;
+	uvd_in_process_options(o, who);
 	if (err)
-		fprintf(stderr, "%s: the calls of plug-ins: %s\n", who, uvd_errno_name(err));
+		fprintf(stderr, "%s: the calls of plug-ins: %s\n", here.who, uvd_errno_name(err));
 	return err ? -1 : 0;
 }
 
@@ -356,7 +357,7 @@ int uvd_in_process_open(void)
 
 	here.file = uvd_file_open(here.dev, here.account, &err);
 	if (!here.file) {
-		fprintf(stderr, "%s: cannot open the device: %s\n", who, uvd_errno_name(err));
+		fprintf(stderr, "%s: cannot open the device: %s\n", here.who, uvd_errno_name(err));
 		errno = -err;
 		return -1;
 	}

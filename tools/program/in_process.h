@@ -18,8 +18,11 @@
 /* Programs reach the device with these. Its open() makes the device of uvd_in_process_options(), and opens it. */
 extern const struct uvd_prog_node_ops uvd_in_process_ops;
 
-/* The options of the device: those of `uverbsctl run`, of which those about the process tree have no effect. Keeps o. */
-void uvd_in_process_options(const struct uvd_options *o);
+/*
+ * The options of the device: those of `uverbsctl run`, of which those about the process tree have no effect. Keeps o, and `who`,
+ * which begins each message.
+ */
+void uvd_in_process_options(const struct uvd_options *o, const char *who);
 /* The driver id of the device that the options stand for; -1 if there is no such persona. */
 int uvd_in_process_driver(const struct uvd_options *o);
 
