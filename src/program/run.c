@@ -339,16 +339,18 @@ static int recv_by_queue(const struct uvd_prog_record *made)
 	return 0;
 }
 
+/* The message is in the arena: a device in this process finds no other memory of its client. */
 static int recv_by_command(struct uvd_prog_run *run, uint32_t qp)
 {
-	struct {
+	struct message {
 		struct ib_uverbs_cmd_hdr hdr;
 		struct ib_uverbs_post_recv cmd;
 		struct ib_uverbs_recv_wr wr;
-	} msg = { { IB_USER_VERBS_CMD_POST_RECV, sizeof(msg) / 4, 1 },
-		  { UVD_PROG_SCRATCH, qp, 1, 0, sizeof(struct ib_uverbs_recv_wr) } };
+	} *msg = (void *)UVD_PROG_MSG(run);
 
-	return run->ops->write(node_fd, &msg, sizeof(msg)) < 0 ? -errno : 0;
+	*msg = (struct message){ { IB_USER_VERBS_CMD_POST_RECV, sizeof(*msg) / 4, 1 },
+				 { UVD_PROG_SCRATCH, qp, 1, 0, sizeof(struct ib_uverbs_recv_wr) } };
+	return run->ops->write(node_fd, msg, sizeof(*msg)) < 0 ? -errno : 0;
 }
 
 static int run_recv(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
