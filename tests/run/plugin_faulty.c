@@ -1,15 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A plug-in that makes DEALLOC_PD wrong, so that `uverbsctl fuzz` has something to find. FAULT: 1 a wrong errno, 2 a crash, 3 a
- * call that does not return, 4 a charge that stays.
+ * call that does not return, 4 a charge that stays, 5 two calls that do not return if they are made at the same time.
  */
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
+#include <stdatomic.h>
 #include <uverbsd/backend.h>
 #include <uverbsd/plugin.h>
 #include <uverbsd/request.h>
 #include <unistd.h>
+
+static int dealloc_beside(void)
+{
+	enum { WAIT_MS = 500 };
+	static atomic_int inside;
+
+	atomic_fetch_add(&inside, 1);
+	for (int ms = 0; ms < WAIT_MS && atomic_load(&inside) < 2; ms++)
+		usleep(1000);
+	while (atomic_load(&inside) >= 2)
+		pause();
+	atomic_fetch_sub(&inside, 1);
+	return 0;
+}
 
 static int faulty_dealloc(struct uvd_req *req)
 {
@@ -20,6 +35,8 @@ static int faulty_dealloc(struct uvd_req *req)
 		*nowhere = 1;
 	while (FAULT == 3)
 		pause();
+	if (FAULT == 5)
+		return dealloc_beside();
 	if (FAULT == 4)
 		return context ? uvd_charge_bytes(context->account, 1) : 0;
 	return -EINVAL;

@@ -21,7 +21,7 @@ def folder(run):
     """A folder of the user that runs. Plug-ins of root may not be below /tmp, where others can write."""
     with tempfile.TemporaryDirectory(prefix="uverbsd-tests-", dir="/run" if run.privileged else run.folder) as name:
         folder = pathlib.Path(name)
-        for fault in "1234":
+        for fault in "12345":
             shutil.copy(BUILD / f"tests/run/faulty{fault}.so", folder)
         for path in (folder, *folder.iterdir()):
             path.chmod(0o755)
@@ -39,6 +39,12 @@ def fuzz(run, folder, *options):
 def replay(run, folder, *options):
     r = subprocess.run([*run.prefix, UVERBSCTL, "run", "--log-level", "error", *options, "--", UVERBSCTL, "replay",
                         "FINDING.prog"], cwd=folder, env=run.env, capture_output=True, text=True, timeout=STUCK)
+    return r.returncode, r.stdout
+
+
+def replay_in_process(run, folder, *options, hang=STUCK):
+    r = subprocess.run([*run.prefix, UVERBSCTL, "replay", "--in-process", "--hang", str(hang), "FINDING.prog", "--", *options], cwd=folder,
+                       env=run.env, capture_output=True, text=True, timeout=STUCK)
     return r.returncode, r.stdout
 
 
@@ -137,6 +143,9 @@ if not SANITIZED:  # a search and its trials are hundreds of devices; the tests 
         assert (folder / "FINDING.prog").read_text() == example()["cat FINDING.prog"]
         status, text = replay(run, folder, *plugin)
         assert status == 1 and text == said["uverbsctl run --plugin ./faulty1.so -- uverbsctl replay FINDING.prog"], text
+        status, text = replay_in_process(run, folder, *plugin)
+        assert status == 1 and text == said["uverbsctl replay --in-process FINDING.prog -- --plugin ./faulty1.so"], text
+        assert replay_in_process(run, folder) == (0, "3 calls, no difference\n")
         assert (folder / "FINDING.c").read_text().count("\tcall(&") == 3
 
 
@@ -149,6 +158,8 @@ if not SANITIZED:
         assert "plug-in faulty crashed with SIGSEGV" in (folder / "FINDING.log").read_text()
         status, text = replay(run, folder, *plugin)
         assert status == 1 and text.startswith("lost: "), text
+        status, text = replay_in_process(run, folder, *plugin)
+        assert status == 1 and re.fullmatch(r"lost: the engine died by SIGSEGV in call \d+, DEALLOC_PD\n", text), text
 
     def test_a_call_that_does_not_return_in_the_process_is_a_hang(run, folder):
         status, text = fuzz(run, folder, "--in-process", "--seconds", str(STUCK), "--hang", "1", *SHORT, "--", "--plugin", "./faulty3.so")
@@ -171,6 +182,24 @@ if not SANITIZED:
         assert "check leaks" in (folder / "FINDING.prog").read_text()
         status, text = replay(run, folder, *plugin)
         assert status == 1 and text.startswith("leak: "), text
+        if not run.prefix:  # a look for leaks takes 10 s
+            status, text = replay_in_process(run, folder, *plugin)
+            assert status == 1 and re.fullmatch(r"leak: after the program the device has \d+ .* charged\n", text), text
+
+
+BESIDE = """write GET_CONTEXT
+pd0: write ALLOC_PD
+pd1: write ALLOC_PD
+& write DEALLOC_PD pd_handle=pd0
+write DEALLOC_PD pd_handle=pd1
+"""
+
+
+@pytest.mark.parametrize("run", ["self"], indirect=True)
+def test_a_replay_in_the_process_shows_the_hang_of_calls_at_the_same_time(run, folder):
+    (folder / "FINDING.prog").write_text(BESIDE)
+    status, text = replay_in_process(run, folder, "--plugin", "./faulty5.so", hang=3)
+    assert status == 1 and re.fullmatch(r"hang: call [45], DEALLOC_PD, did not return in 3 seconds\n", text), text
 
 
 def test_a_finding_that_cannot_be_written_is_printed(run, folder):

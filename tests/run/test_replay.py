@@ -57,6 +57,27 @@ def test_what_was_recorded_is_replayed_without_a_difference(replay, name):
     assert status == 0 and "no difference" in text and after == recorded, text
 
 
+def test_a_device_in_the_process_has_the_results_of_run(run, replay):
+    names = "life", "events", "connect-rc", "post-send", "methods-driver", "numbers-invoke-1"
+    for name in names:
+        status, text, _ = replay((CORPUS / f"{name}.prog").read_text(), "--record")
+        assert status == 0, text
+        r = subprocess.run([*run.prefix, UVERBSCTL, "replay", "--in-process", "calls.prog", "--", "--persona", "hfi1"], cwd=run.folder,
+                           env=run.env, capture_output=True, text=True, timeout=STUCK)
+        assert r.returncode == 0 and "no difference\n" in r.stdout, (name, r)
+
+
+@pytest.mark.parametrize("options, says", [
+    (("--in-process", "--device", "uverbs0", "calls.prog"), "Usage: uverbsctl replay"),
+    (("calls.prog", "--", "--backend", "null"), "Usage: uverbsctl replay"),
+    (("--in-process", "calls.prog", "--", "--nothing"), "uverbsctl replay --in-process: unrecognized option '--nothing'"),
+    (("--in-process", "calls.prog", "other"), "uverbsctl replay --in-process: other: only options of `uverbsctl run` are allowed"),
+])
+def test_wrong_options_of_a_device_in_the_process_are_2(run, options, says):
+    r = subprocess.run([UVERBSCTL, "replay", *options], cwd=run.folder, env=run.env, capture_output=True, text=True, timeout=STUCK)
+    assert r.returncode == 2 and r.stderr.startswith(says), r
+
+
 def test_the_example_of_a_program_in_c_is_true(run, replay):
     blocks = (ROOT / "docs/replay.md").read_text().split("```\n")
     program = next(b for b in blocks if b.startswith("$ cat calls.prog")).split("$ ")[1].split("\n", 1)[1]

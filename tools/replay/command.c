@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsctl replay: runs a program of calls on a device, and compares the results with those that its file holds. */
 #include "../commands.h"
-#include "../program/check.h"
+#include "../program/child.h"
 #include "../program/node.h"
 #include "replay.h"
 #include "../tree/view.h"
@@ -18,10 +18,12 @@ static const char usage[] =
 	"Usage: uverbsctl replay [--device DEVICE] [--json] FILE\n"
 	"       uverbsctl replay [--device DEVICE] --record FILE\n"
 	"       uverbsctl replay [--device DEVICE] --emit-c PROGRAM.c FILE\n"
+	"       uverbsctl replay --in-process FILE [-- RUN-OPTION...]\n"
 	"\n"
 	"  uverbsctl replay --device /dev/infiniband/uverbs0 calls.prog     on this device, ours or the kernel's\n"
 	"  uverbsctl run -- uverbsctl replay calls.prog                     on a device of its own\n"
 	"  uverbsctl run -- uverbsctl replay --record calls.prog            write the results into the file\n"
+	"  uverbsctl replay --in-process calls.prog -- --backend null       the device is part of this process\n"
 	"\n"
 	"Runs the calls of FILE on a device, and compares each result with the one that FILE holds. If the results\n"
 	"are the kernel's and the device is uverbsd's, or the other way round, the differences that\n"
@@ -31,6 +33,8 @@ static const char usage[] =
 	"it is one open file of the device, and the handles, keys and addresses are the new ones.\n"
 	"\n"
 	"  --device DEVICE   hfi1_0, uverbs0 or the path of a node (default: the only device)\n"
+	"  --in-process      the device is in the process that makes the calls: calls beside each other are in its engine at\n"
+	"                    the same time. RUN-OPTIONs are options of `uverbsctl run`; not for traces\n"
 	"  --json            print one JSON object\n"
 	"  --record          write the results of this device into FILE; nothing is compared\n"
 	"  --emit-c NAME     write the calls as a C program that needs no part of uverbsd; nothing is compared\n"
@@ -39,15 +43,18 @@ static const char usage[] =
 	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
 	"                    /run/uverbsd/control)\n"
 	"\n"
-	"Exit status: 0 if all results are as FILE says, 1 if one differs or FILE cannot be run, 2 for a wrong command line,\n"
-	"or for a trace that cannot be replayed.\n";
+	"Exit status: 0 if all results are as FILE says, 1 if one differs or FILE cannot be run, 2 for a wrong command line or\n"
+	"wrong options of the device, or for a trace that cannot be replayed.\n";
 
 static const char who[] = "uverbsctl replay";
 
 struct replay {
 	const char *device, *control, *file, *emit;
-	bool json, record, show;
+	bool json, record, show, in_process;
 	unsigned int hang;
+	char **run_options; /* with in_process */
+	int num_run_options;
+	struct uvd_child child; /* has `run`, with in_process */
 	struct uvd_program_finding finding;
 	struct uvd_kernel_log *log; /* for `check log` on a device of the kernel */
 	char node[PATH_MAX];
@@ -69,15 +76,13 @@ static unsigned int replay_seconds(const char *text)
 /* Returns -1 to go on, or the exit status. */
 static int replay_options(struct replay *r, int argc, char **argv)
 {
-	static const struct option longs[] = { { "device", required_argument, NULL, 'd' },
-					       { "hang", required_argument, NULL, 't' },
-					       { "json", no_argument, NULL, 'j' },
-					       { "record", no_argument, NULL, 'r' },
-					       { "show", no_argument, NULL, 's' },
-					       { "control", required_argument, NULL, 'c' },
-					       { "emit-c", required_argument, NULL, 'e' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL } };
+	static const struct option longs[] = {
+		{ "device", required_argument, NULL, 'd' },  { "hang", required_argument, NULL, 't' },
+		{ "in-process", no_argument, NULL, 'i' },    { "json", no_argument, NULL, 'j' },
+		{ "record", no_argument, NULL, 'r' },	     { "show", no_argument, NULL, 's' },
+		{ "control", required_argument, NULL, 'c' }, { "emit-c", required_argument, NULL, 'e' },
+		{ "help", no_argument, NULL, 'h' },	     { NULL }
+	};
 	int c;
 
 	optind = 0;
@@ -90,6 +95,8 @@ static int replay_options(struct replay *r, int argc, char **argv)
 			r->emit = optarg;
 		else if (c == 't')
 			r->hang = replay_seconds(optarg);
+		else if (c == 'i')
+			r->in_process = true;
 		else if (c == 'j')
 			r->json = true;
 		else if (c == 'r')
@@ -99,7 +106,11 @@ static int replay_options(struct replay *r, int argc, char **argv)
 		else
 			return fputs(usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
 	}
-	if (argc - optind != 1 || !r->hang)
+	/* getopt_long() has moved FILE behind the `--`. */
+	r->run_options = argv + optind + 1;
+	r->num_run_options = argc - optind - 1;
+	if (r->num_run_options < 0 || (r->num_run_options && !r->in_process) || (r->device && r->in_process) ||
+	    !r->hang)
 		return fputs(usage, stderr), 2;
 	r->file = argv[optind];
 	return -1;
@@ -108,7 +119,12 @@ static int replay_options(struct replay *r, int argc, char **argv)
 /* Finds the device, and makes the runs for it. */
 static bool replay_open(struct replay *r)
 {
-	r->run = uvd_program_open(who, r->control, r->device, r->node);
+	if (r->in_process) {
+		r->run = r->child.run;
+		snprintf(r->node, sizeof(r->node), "%s", r->run->node);
+	} else {
+		r->run = uvd_program_open(who, r->control, r->device, r->node);
+	}
 	r->expected = calloc(1, sizeof(*r->expected));
 	return r->run && r->expected;
 }
@@ -129,8 +145,24 @@ static bool replay_log_open(struct replay *r)
 	return false;
 }
 
+static bool replay_run_in_process(struct replay *r)
+{
+	struct uvd_child *c = &r->child;
+
+	c->run->patience = r->hang;
+	c->shared->p = *r->p;
+	c->model = r->p->check_model;
+	c->leak_seconds = r->p->check_leaks ? UVD_CHILD_LEAK_SECONDS : 0;
+	if (uvd_child_run(c, uvd_child_trial, c))
+		return false;
+	r->finding = c->shared->found;
+	return !c->run->trouble[0];
+}
+
 static bool replay_run(struct replay *r)
 {
+	if (r->in_process)
+		return replay_run_in_process(r);
 	r->run->patience = r->hang;
 	for (unsigned int i = 0; i < (uvd_prog_races(r->p) ? UVD_PROGRAM_RACES : 1) && !r->finding.kind; i++)
 		uvd_program_check(r->run, r->p, r->p->check_leaks ? r->control : NULL, r->p->check_model, r->log,
@@ -278,7 +310,7 @@ static bool replay_file(struct replay *r)
 
 	if (!uvd_prog_load(r->p, who, r->file) || !replay_open(r))
 		return false;
-	kernel = uvd_program_is_kernel(r->node, r->run->driver_id);
+	kernel = !r->in_process && uvd_program_is_kernel(r->node, r->run->driver_id);
 	if (!uvd_program_list_read(&r->list, r->p->device[0] && kernel != !strcmp(r->p->device, "kernel")))
 		return false;
 	if (r->emit)
@@ -311,14 +343,16 @@ static int replay_trace_file(struct replay *r)
 					      .show = r->show,
 					      .hang = r->hang };
 
-	if (!r->record && !r->emit)
+	if (!r->record && !r->emit && !r->in_process)
 		return uvd_replay_trace(who, &o);
-	fprintf(stderr, "%s: %s: it is a trace: --record and --emit-c are for programs\n", who, r->file);
+	fprintf(stderr, "%s: %s: it is a trace: --in-process, --record and --emit-c are for programs\n", who, r->file);
 	return 2;
 }
 
 static int replay_program_file(struct replay *r)
 {
+	if (r->in_process && uvd_child_init(&r->child, who, r->num_run_options, r->run_options))
+		return 2;
 	r->p = calloc(1, sizeof(*r->p));
 	return r->p && replay_file(r) ? 0 : 1;
 }
@@ -363,8 +397,9 @@ int uvd_cmd_replay(int argc, char **argv)
 	status = replay_options(r, argc, argv);
 	if (status < 0)
 		status = replay_by_reader(r);
-	if (r->run)
+	if (r->run && !r->in_process)
 		uvd_prog_run_free(r->run);
+	uvd_child_free(&r->child);
 	if (r->log)
 		uvd_kernel_log_close(r->log);
 	free(r->log);
