@@ -189,13 +189,13 @@ def test_python_makes_a_cq_with_a_channel(dev):
 
 def test_an_attribute_that_no_method_has_is_ignored(dev, monkeypatch):
     """`uverbsctl tree --format syzlang` puts it in the place of an optional one."""
-    send = uverbs._Message.send
+    send = uverbs.Message.send
 
     def with_one_more(self, *args):
         self.add(0xfff, mandatory=False)
         return send(self, *args)[:-1]
     dev.DEVICE.GET_CONTEXT()
-    monkeypatch.setattr(uverbs._Message, "send", with_one_more)
+    monkeypatch.setattr(uverbs.Message, "send", with_one_more)
     assert dev.CQ.CREATE(cqe=16).resp_cqe >= 16
 
 

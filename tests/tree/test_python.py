@@ -217,13 +217,13 @@ def test_a_context_manager_closes(dev):
 def test_the_kernels_names_are_stored_for_devices_that_do_not_tell_their_tree(dev):
     assert dev.tells_tree
     told = {o: {r.name for r in row.children} for o, row in dev._objects.items() if row.id < 0x1000}
-    send = uverbs._Message.send
+    send = uverbs.Message.send
 
     def refuse(self, fd, driver, obj, method):
         if obj == uverbs._TREE_OBJECT and driver == dev.driver_id:
             raise OSError(errno.EPROTONOSUPPORT, "no")
         return send(self, fd, driver, obj, method)
-    uverbs._Message.send = refuse
+    uverbs.Message.send = refuse
     with uverbs.open() as kernels:
         assert not kernels.tells_tree and kernels.driver_id == dev.driver_id
         for o, names in told.items():
