@@ -19,7 +19,7 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdlib.h>
 #include <string.h>
-#include "run.h"
+#include "record.h"
 
 /* Copies to the arena: fixed addresses, where the compiler knows of no object. */
 static void arena_copy(volatile uint8_t *to, const void *from, size_t len)
@@ -40,34 +40,6 @@ static void word_put(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 		uvd_prog_bytes_of(to, size, word + 1);
 	else
 		bytes_put(to, size, uvd_prog_value_of(run, p, i, word));
-}
-
-static void record_note(struct uvd_prog_record *r, const char *name, const uint8_t *from, size_t size)
-{
-	char begin[48];
-	struct uvd_prog_value *v;
-	unsigned int n;
-
-	for (n = 0; n < r->num_values && strcmp(r->values[n].name, name); n++)
-		;
-	if (n == UVD_PROG_MAX_VALUES)
-		return;
-	v = &r->values[n];
-	if (n == r->num_values)
-		r->num_values++;
-	snprintf(v->name, sizeof(v->name), "%s", name);
-	v->value = 0;
-	/* The value of more than 8 bytes (a GID) is its last 8, where GIDs differ. NAME.begin is the first 8. */
-	memcpy(&v->value, from + (size > 8 ? size - 8 : 0), size > 8 ? 8 : size);
-	if (size > 8) {
-		snprintf(begin, sizeof(begin), "%.40s.begin", name);
-		record_note(r, begin, from, 8);
-	}
-}
-
-static void record_note_number(struct uvd_prog_record *r, const char *name, uint64_t value)
-{
-	record_note(r, name, (uint8_t *)&value, sizeof(value));
 }
 
 /* The field's default: its first good word, or "0" if that is an object. */
@@ -115,22 +87,6 @@ static void message_spoil(struct uvd_prog_run *run, const struct uvd_prog *p, un
 		if (at < len)
 			msg[at] = strtoull(is + 1, NULL, 0);
 	}
-}
-
-static void region_add(struct uvd_prog_record *r, const char *name, size_t at, size_t len,
-		       struct uvd_shape_fields fields)
-{
-	struct uvd_prog_region *region = &r->regions[r->num_regions];
-
-	if (r->num_regions == UVD_PROG_MAX_REGIONS || at + len > UVD_PROG_MAX_OUT - UVD_PROG_OUT_SLACK)
-		return;
-	r->num_regions++;
-	snprintf(region->name, sizeof(region->name), "%s", name);
-	region->at = at;
-	region->len = len;
-	region->fields = fields;
-	if (r->out_len < at + len + UVD_PROG_OUT_SLACK)
-		r->out_len = at + len + UVD_PROG_OUT_SLACK;
 }
 
 static const char *items_check(const struct uvd_prog_call *call, const struct uvd_shape_command *shape)
@@ -191,7 +147,7 @@ static void command_fill(struct uvd_prog_run *run, const struct uvd_prog *p, uns
 		if (field_given(call, &in->f[f]))
 			word_put(run, p, i, c->core + in->f[f].at, in->f[f].size, field_given(call, &in->f[f]));
 	for (unsigned int f = 0; f < in->n; f++)
-		record_note(&run->records[i], in->f[f].name, c->core + in->f[f].at, in->f[f].size);
+		uvd_prog_note(&run->records[i], in->f[f].name, c->core + in->f[f].at, in->f[f].size);
 }
 
 static const char *command_of(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct command *c)
@@ -232,7 +188,7 @@ static size_t words8(size_t len)
 /* Records the size of the driver's part: what exceeds the core's struct. */
 static void record_note_room(struct uvd_prog_record *r, const char *name, size_t all, size_t core)
 {
-	record_note_number(r, name, all > core ? all - core : 0);
+	uvd_prog_note_number(r, name, all > core ? all - core : 0);
 }
 
 static size_t command_put_plain(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct command *c,
@@ -246,7 +202,7 @@ static size_t command_put_plain(struct uvd_prog_run *run, const struct uvd_prog 
 	memcpy(msg + sizeof(*hdr), c->core, c->in);
 	memcpy(msg + sizeof(*hdr) + c->in, c->uhw, c->uhw_in);
 	hdr->command = knob(run, p, i, "!command", c->number);
-	record_note_number(&run->records[i], "command", hdr->command);
+	uvd_prog_note_number(&run->records[i], "command", hdr->command);
 	hdr->in_words = knob(run, p, i, "!in_words", len / 4);
 	hdr->out_words = knob(run, p, i, "!out_words", (c->out + c->uhw_out) / 4);
 	if (c->shape) {
@@ -266,14 +222,14 @@ static size_t command_put_ex(struct uvd_prog_run *run, const struct uvd_prog *p,
 	memcpy(core, c->core, words8(c->in) * 8);
 	memcpy(core + words8(c->in) * 8, c->uhw, words8(c->uhw_in) * 8);
 	hdr->command = knob(run, p, i, "!command", c->number);
-	record_note_number(&run->records[i], "command", hdr->command);
+	uvd_prog_note_number(&run->records[i], "command", hdr->command);
 	hdr->in_words = knob(run, p, i, "!in_words", words8(c->in));
 	hdr->out_words = knob(run, p, i, "!out_words", words8(c->out));
 	ex->provider_in_words = knob(run, p, i, "!provider_in_words", words8(c->uhw_in));
 	ex->provider_out_words = knob(run, p, i, "!provider_out_words", words8(c->uhw_out));
 	ex->cmd_hdr_reserved = knob(run, p, i, "!cmd_hdr_reserved", 0);
-	record_note_number(&run->records[i], "uhw_in", ex->provider_in_words * 8);
-	record_note_number(&run->records[i], "uhw_out", ex->provider_out_words * 8);
+	uvd_prog_note_number(&run->records[i], "uhw_in", ex->provider_in_words * 8);
+	uvd_prog_note_number(&run->records[i], "uhw_out", ex->provider_out_words * 8);
 	ex->response = knob(run, p, i, "!response", c->out + c->uhw_out ? UVD_PROG_OUT(run) : 0);
 	return core + (words8(c->in) + words8(c->uhw_in)) * 8 - msg;
 }
@@ -287,7 +243,7 @@ static void command_note_sent(struct uvd_prog_record *r, const struct command *c
 		const struct uvd_shape_field *field = &c->shape->in.f[f];
 
 		if (core + field->at + field->size <= len)
-			record_note(r, field->name, msg + core + field->at, field->size);
+			uvd_prog_note(r, field->name, msg + core + field->at, field->size);
 	}
 }
 
@@ -320,8 +276,8 @@ const char *uvd_prog_build_write(struct uvd_prog_run *run, const struct uvd_prog
 	all = all < MOST_NAMED ? all : MOST_NAMED;
 	core_out = c.ex ? hdr->out_words * 8 : c.shape ? c.shape->out_size : all;
 	core_out = core_out < all ? core_out : all;
-	region_add(r, "", 0, core_out, c.shape ? c.shape->out : (struct uvd_shape_fields){});
-	region_add(r, "uhw", core_out, all - core_out, (struct uvd_shape_fields){});
+	uvd_prog_region_add(r, "", 0, core_out, c.shape ? c.shape->out : (struct uvd_shape_fields){});
+	uvd_prog_region_add(r, "uhw", core_out, all - core_out, (struct uvd_shape_fields){});
 	return NULL;
 }
 
@@ -384,7 +340,7 @@ static void attr_out(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 {
 	a->len = mods_number(run, p, i, mods, "len", len);
 	a->data = UVD_PROG_OUT(run) + t->out_used;
-	region_add(&run->records[i], name, t->out_used, a->len, fields);
+	uvd_prog_region_add(&run->records[i], name, t->out_used, a->len, fields);
 	t->out_used += (a->len + UVD_PROG_OUT_SLACK + 7) / 8 * 8;
 }
 
@@ -411,8 +367,8 @@ static void fields_fill(struct uvd_prog_run *run, const struct uvd_prog *p, unsi
 		word_put(run, p, i, bytes, fields->n ? fields->f[0].size : 8, text);
 	}
 	for (unsigned int f = 0; f < fields->n; f++)
-		record_note(r, strcmp(fields->f[f].name, UVD_SHAPE_VALUE) ? fields->f[f].name : name,
-			    bytes + fields->f[f].at, fields->f[f].size);
+		uvd_prog_note(r, strcmp(fields->f[f].name, UVD_SHAPE_VALUE) ? fields->f[f].name : name,
+			      bytes + fields->f[f].at, fields->f[f].size);
 }
 
 /* text: the part after "=", without mods. */
@@ -440,7 +396,7 @@ static void attr_add(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 	case UVD_ATTR_RAW_FD:
 		a->data = text && *text ? uvd_prog_value_of(run, p, i, text) : 0;
 		a->len = mods_number(run, p, i, mods, "len", 0);
-		record_note(&run->records[i], name, (uint8_t *)&a->data, 8);
+		uvd_prog_note(&run->records[i], name, (uint8_t *)&a->data, 8);
 		break;
 	default:
 		if (row->flags & UVD_UDATA) {
@@ -458,11 +414,11 @@ static void attr_add(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 	a->attr_data.enum_data.reserved = mods_number(run, p, i, mods, "rsv", 0);
 	a->data = mods_number(run, p, i, mods, "ptr", a->data);
 	if (mods_find(mods, "ptr") && a->len <= 8)
-		record_note_number(&run->records[i], name, a->data);
+		uvd_prog_note_number(&run->records[i], name, a->data);
 	/* The mod `ptr` points to memory that holds zeros or is not mapped: record zeros. */
 	for (unsigned int f = 0; mods_find(mods, "ptr") && row->type == UVD_ATTR_PTR_IN && a->len > 8 && f < fields.n;
 	     f++)
-		record_note_number(&run->records[i], fields.f[f].name, 0);
+		uvd_prog_note_number(&run->records[i], fields.f[f].name, 0);
 }
 
 /* Parses NAME[=TEXT][:MODS] and adds the attribute. #ID names one that has no row. */
@@ -552,7 +508,7 @@ static const char *invoke_attrs(struct uvd_prog_run *run, const struct uvd_prog 
 	number = knob(run, p, i, "!command", number);
 	invoke_attr(run, p, i, t, "write_cmd", (uint8_t *)&number, 8, (struct uvd_shape_fields){});
 	if (t->hdr.num_attrs)
-		record_note_number(&run->records[i], "command", t->attrs[0].data);
+		uvd_prog_note_number(&run->records[i], "command", t->attrs[0].data);
 	invoke_attr(run, p, i, t, "core_in", c.core, c.in, (struct uvd_shape_fields){});
 	invoke_attr(run, p, i, t, "core_out", NULL, c.out, c.shape ? c.shape->out : (struct uvd_shape_fields){});
 	invoke_attr(run, p, i, t, "uhw_in", c.uhw, c.uhw_in, (struct uvd_shape_fields){});
@@ -580,15 +536,15 @@ const char *uvd_prog_build_ioctl(struct uvd_prog_run *run, const struct uvd_prog
 	wrong = p->calls[i].front == UVD_PROG_INVOKE ? invoke_attrs(run, p, i, &t) : method_attrs(run, p, i, &t);
 	if (wrong)
 		return wrong;
-	record_note_number(r, "uhw_in", attr_len(&t, UVD_ATTR_UHW_IN));
-	record_note_number(r, "uhw_out", attr_len(&t, UVD_ATTR_UHW_OUT));
+	uvd_prog_note_number(r, "uhw_in", attr_len(&t, UVD_ATTR_UHW_IN));
+	uvd_prog_note_number(r, "uhw_out", attr_len(&t, UVD_ATTR_UHW_OUT));
 	len = sizeof(t.hdr) + t.hdr.num_attrs * sizeof(t.attrs[0]);
 	t.hdr.length = knob(run, p, i, "!length", len);
 	t.hdr.num_attrs = knob(run, p, i, "!num_attrs", t.hdr.num_attrs);
 	t.hdr.object_id = knob(run, p, i, "!object", t.hdr.object_id);
 	t.hdr.method_id = knob(run, p, i, "!method", t.hdr.method_id);
-	record_note_number(r, "object", t.hdr.object_id);
-	record_note_number(r, "method", t.hdr.method_id);
+	uvd_prog_note_number(r, "object", t.hdr.object_id);
+	uvd_prog_note_number(r, "method", t.hdr.method_id);
 	t.hdr.reserved1 = knob(run, p, i, "!reserved1", 0);
 	t.hdr.reserved2 = knob(run, p, i, "!reserved2", 0);
 	t.hdr.driver_id = knob(run, p, i, "!driver", run->driver_id);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "emit.h"
+#include "record.h"
 
 static const char emit_head[] =
 	"/*\n"

@@ -4,16 +4,6 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <string.h>
 
-bool uvd_prog_input(const struct uvd_prog_record *r, const char *name, uint64_t *value)
-{
-	for (unsigned int i = 0; i < r->num_values; i++)
-		if (!strcmp(r->values[i].name, name)) {
-			*value = r->values[i].value;
-			return true;
-		}
-	return false;
-}
-
 const struct uvd_shape_command *uvd_prog_command_of(const struct uvd_prog *p, unsigned int i)
 {
 	return p->calls[i].front <= UVD_PROG_INVOKE ? uvd_shape_command(p->calls[i].target) : NULL;

@@ -3,12 +3,10 @@
 #ifndef UVD_PROG_OBJECT_H
 #define UVD_PROG_OBJECT_H
 
-#include "run.h"
+#include "record.h"
 
 /* These return false, and set nothing, if there is no such number. */
 
-/* Reads an input of a call, by the name that programs have for it. */
-bool uvd_prog_input(const struct uvd_prog_record *r, const char *name, uint64_t *value);
 /* Finds the method in the sent header: !object and !method can make it another one than the program names. */
 bool uvd_prog_method_of(const struct uvd_prog *p, const struct uvd_prog_run *run, unsigned int i,
 			struct uvd_shape_method *ref);

@@ -19,6 +19,7 @@
 #include "listed.h"
 #include "model.h"
 #include "numbers.h"
+#include "record.h"
 #include "run.h"
 #include "shape.h"
 #include "shrink.h"

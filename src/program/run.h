@@ -155,9 +155,5 @@ const char *uvd_prog_build_ioctl(struct uvd_prog_run *run, const struct uvd_prog
 				 struct uvd_prog_built *b);
 /* Returns the value of a word. A label without a value (a failed call, no such output) gives UINT32_MAX. */
 uint64_t uvd_prog_value_of(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *word);
-/* Finds the value of an output of an earlier call. Returns false if there is none. */
-bool uvd_prog_output(const struct uvd_prog_record *r, const char *name, uint64_t *value);
-/* Returns where that output is in r->out, and its size of up to 8 bytes, or NULL. */
-const uint8_t *uvd_prog_output_at(const struct uvd_prog_record *r, const char *name, size_t *size);
 
 #endif

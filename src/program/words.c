@@ -23,36 +23,6 @@ static bool word_address(const struct uvd_prog_run *run, const char *word, uint6
 	return false;
 }
 
-const uint8_t *uvd_prog_output_at(const struct uvd_prog_record *r, const char *name, size_t *size)
-{
-	for (unsigned int i = 0; i < r->num_regions; i++) {
-		const struct uvd_prog_region *region = &r->regions[i];
-
-		for (unsigned int f = 0; f < region->fields.n; f++) {
-			const struct uvd_shape_field *field = &region->fields.f[f];
-
-			if (!uvd_shape_field_is(field, name) || field->at + field->size > region->len ||
-			    field->size > 8)
-				continue;
-			*size = field->size;
-			return r->out + region->at + field->at;
-		}
-	}
-	return NULL;
-}
-
-bool uvd_prog_output(const struct uvd_prog_record *r, const char *name, uint64_t *value)
-{
-	size_t size;
-	const uint8_t *at = uvd_prog_output_at(r, name, &size);
-
-	if (!at)
-		return false;
-	*value = 0;
-	memcpy(value, at, size);
-	return true;
-}
-
 uint64_t uvd_prog_value_of(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *word)
 {
 	char label[UVD_PROG_MAX_ITEM];
