@@ -145,6 +145,7 @@ enum uverbsd_tree_role_kind {
 #define UVERBSD_TREE_ROLE_MAKES 0x02 /* the handle of the object that the command makes */
 #define UVERBSD_TREE_ROLE_ENDS 0x04 /* the handle of the object that the command ends */
 #define UVERBSD_TREE_ROLE_OPTIONAL 0x08 /* a descriptor: -1 is none */
+#define UVERBSD_TREE_ROLE_RENEWS 0x10 /* the handle of the object that the command gives other numbers */
 
 /* As struct uverbsd_tree_row: 0 has no meaning, and later versions add fields at the end. */
 struct uverbsd_tree_role {

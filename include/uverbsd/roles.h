@@ -79,6 +79,7 @@ struct uvd_field {
 	bool makes; /* of a response: the handle or descriptor of the object that the command creates */
 	bool ends; /* the handle of the object that the command destroys */
 	bool optional; /* a descriptor: -1 is none */
+	bool renews; /* the handle of the object that the command gives other numbers: those in its response, from then on */
 	uint64_t select_flags, select_values;
 	const char *array; /* whose elements the field counts, "sge", or NULL */
 	const struct uvd_words *words; /* or NULL */

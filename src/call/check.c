@@ -131,8 +131,9 @@ static bool check_ends(const struct uvd_struct *of, const struct uvd_field *f, e
 {
 	if (f->makes && (part != UVD_CALL_RESPONSE || (f->role != UVD_ROLE_HANDLE && f->role != UVD_ROLE_FD)))
 		return check_fail(why, "field %s: what a command makes is a handle in its response", f->name);
-	if (f->ends && (part != UVD_CALL_REQUEST || f->role != UVD_ROLE_HANDLE))
-		return check_fail(why, "field %s: what a command ends is a handle in its request", f->name);
+	if ((f->ends || f->renews) && (part != UVD_CALL_REQUEST || f->role != UVD_ROLE_HANDLE))
+		return check_fail(why, "field %s: what a command %s is a handle in its request", f->name,
+				  f->ends ? "ends" : "renews");
 	if (role_counts(f->role) && (!f->array || !of->tail || strcmp(f->array, of->tail)))
 		return check_fail(why, "field %s: it counts `%s`, which is not the array at the end", f->name,
 				  f->array ? f->array : "");
@@ -204,14 +205,14 @@ bool uvd_struct_check(const struct uvd_struct *of, enum uvd_call_part part, size
 	for (const struct uvd_field *f = of->fields; f->name; f++) {
 		if (!check_field(of, num, f, part, false, why))
 			return false;
-		makes += f->makes || f->ends;
+		makes += f->makes || f->ends || f->renews;
 	}
 	num = 0;
 	for (const struct uvd_field *f = of->reserved ? of->reserved : no_fields; f->name; f++)
 		if (!check_field(of, 0, f, part, true, why) || ++num > UVD_CALL_FIELDS)
 			return false;
 	if (makes > 1)
-		return check_fail(why, "struct %s makes or ends more than one object", of->name);
+		return check_fail(why, "struct %s makes, ends or renews more than one object", of->name);
 	return check_tail(of, part, why);
 }
 

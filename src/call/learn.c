@@ -146,6 +146,7 @@ static struct uvd_field learned_field(struct uvd_learned *l)
 		.makes = row->flags & UVERBSD_TREE_ROLE_MAKES,
 		.ends = row->flags & UVERBSD_TREE_ROLE_ENDS,
 		.optional = row->flags & UVERBSD_TREE_ROLE_OPTIONAL,
+		.renews = row->flags & UVERBSD_TREE_ROLE_RENEWS,
 		.select_flags = row->select_flags,
 		.select_values = row->select_values,
 		.array = text_or_none(row->text),

@@ -63,7 +63,8 @@ static int tell_field(const struct telling *t, const struct uvd_field *f)
 		.kind = UVERBSD_TREE_ROLE_FIELD,
 		.role = f->role,
 		.flags = (f->big ? UVERBSD_TREE_ROLE_BIG : 0) | (f->makes ? UVERBSD_TREE_ROLE_MAKES : 0) |
-			 (f->ends ? UVERBSD_TREE_ROLE_ENDS : 0) | (f->optional ? UVERBSD_TREE_ROLE_OPTIONAL : 0),
+			 (f->ends ? UVERBSD_TREE_ROLE_ENDS : 0) | (f->optional ? UVERBSD_TREE_ROLE_OPTIONAL : 0) |
+			 (f->renews ? UVERBSD_TREE_ROLE_RENEWS : 0),
 		.at = f->at,
 		.size = f->size,
 		.count = f->count,

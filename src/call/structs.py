@@ -133,7 +133,7 @@ class Role:
         if self.kind in ("handle", "fd"):
             ids = [f"UVERBS_OBJECT_{name}" for name in self.of.split("|") if name != "FILE"]
             yield f".object = {ids[0] if ids else 'UVD_NO_OBJECT'}, .or_object = {ids[1] if len(ids) > 1 else 'UVD_NO_OBJECT'}"
-            yield from (f".{word} = true" for word in ("makes", "ends", "optional") if word in self.args)
+            yield from (f".{word} = true" for word in ("makes", "ends", "renews", "optional") if word in self.args)
         if self.kind in ("count", "log", "size", "bytes_of"):
             yield f'.array = "{self.of}"'
 

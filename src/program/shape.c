@@ -337,6 +337,15 @@ static const char *struct_ends(const struct uvd_struct *of)
 	return NULL;
 }
 
+static bool struct_renews(const struct uvd_struct *of)
+{
+	const struct uvd_field *f = of->fields;
+
+	while (f->name && !f->renews)
+		f++;
+	return f->name;
+}
+
 static void command_add_more(struct uvd_shape_command *c)
 {
 	for (const struct uvd_shape_more *m = uvd_shape_more; m->command; m++) {
@@ -344,7 +353,6 @@ static void command_add_more(struct uvd_shape_command *c)
 			continue;
 		c->uhw_in = m->uhw_in;
 		c->uhw_out = m->uhw_out;
-		c->renews = m->renews;
 		if (m->makes)
 			c->makes = m->makes;
 	}
@@ -372,6 +380,7 @@ static void command_make(struct uvd_shape_command *c, const struct uvd_write_row
 	c->out = fields_of(known->response, false);
 	c->makes = struct_makes(known->response);
 	c->ends = struct_ends(known->request);
+	c->renews = struct_renews(known->request);
 	c->uhw_out = known->response->tail_of ? known->response->tail_of->size : 0;
 	command_add_more(c);
 }

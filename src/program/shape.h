@@ -39,7 +39,7 @@ struct uvd_shape_command {
 	struct uvd_shape_fields in, out;
 	const struct uvd_struct *request;
 	uint16_t object; /* which has the command */
-	bool renews; /* its object has other keys afterwards */
+	bool renews; /* the numbers in its response are its object's from then on */
 	const char *makes, *ends; /* objects: "pd"; or NULL */
 	uint16_t uhw_in,
 		uhw_out; /* sizes of the driver data that rxe requires, and of a response's flexible array; 0: none */

@@ -151,19 +151,12 @@ const struct uvd_shape_name uvd_shape_names[] = {
 	{}
 };
 
-const struct uvd_shape_more uvd_shape_more[] = { { "REREG_MR", .renews = true },
-						 { "GET_CONTEXT", .makes = "context" },
-						 { "CREATE_AH", .uhw_out = 8 },
-						 { "CREATE_CQ", .uhw_out = 16 },
-						 { "EX_CREATE_CQ", .uhw_out = 16 },
-						 { "RESIZE_CQ", .uhw_out = 16 },
-						 { "CREATE_QP", .uhw_out = 32 },
-						 { "EX_CREATE_QP", .uhw_out = 32 },
-						 { "OPEN_QP", .uhw_out = 32 },
-						 { "CREATE_SRQ", .uhw_out = 24 },
-						 { "CREATE_XSRQ", .uhw_out = 24 },
-						 { "MODIFY_SRQ", .uhw_in = 8 },
-						 {} };
+const struct uvd_shape_more uvd_shape_more[] = {
+	{ "GET_CONTEXT", .makes = "context" }, { "CREATE_AH", .uhw_out = 8 },  { "CREATE_CQ", .uhw_out = 16 },
+	{ "EX_CREATE_CQ", .uhw_out = 16 },     { "RESIZE_CQ", .uhw_out = 16 }, { "CREATE_QP", .uhw_out = 32 },
+	{ "EX_CREATE_QP", .uhw_out = 32 },     { "OPEN_QP", .uhw_out = 32 },   { "CREATE_SRQ", .uhw_out = 24 },
+	{ "CREATE_XSRQ", .uhw_out = 24 },      { "MODIFY_SRQ", .uhw_in = 8 },  {}
+};
 
 const struct uvd_shape_attr_values uvd_shape_attr_values[] = {
 	{ "CREATE_CQ_CQE", .words = "16 1 0 100 32767 32768 -1" },

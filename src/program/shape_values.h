@@ -6,7 +6,6 @@
 #ifndef UVD_PROG_SHAPE_VALUES_H
 #define UVD_PROG_SHAPE_VALUES_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Structs and fields are patterns, separated by blanks: `*` matches as in file names. The first row that matches counts. */
@@ -30,7 +29,6 @@ struct uvd_shape_more {
 	const char *command;
 	uint16_t uhw_in, uhw_out; /* bytes of the driver data that rxe requires */
 	const char *makes; /* what is no object in src/call */
-	bool renews; /* of struct uvd_shape_command */
 };
 extern const struct uvd_shape_more uvd_shape_more[];
 

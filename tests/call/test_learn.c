@@ -84,7 +84,8 @@ static void is_field(const struct uvd_field *a, const struct uvd_field *b)
 	ck_assert(a->object == b->object && a->or_object == b->or_object && a->beside == b->beside);
 	ck_assert(a->selector == b->selector && a->select_flags == b->select_flags &&
 		  a->select_values == b->select_values);
-	ck_assert(a->big == b->big && a->makes == b->makes && a->ends == b->ends && a->optional == b->optional);
+	ck_assert(a->big == b->big && a->makes == b->makes && a->ends == b->ends && a->optional == b->optional &&
+		  a->renews == b->renews);
 	ck_assert(!a->array == !b->array && (!a->array || !strcmp(a->array, b->array)));
 	ck_assert(!a->words == !b->words);
 }
@@ -190,6 +191,48 @@ START_TEST(test_rows_that_make_no_sense_are_left_out)
 }
 END_TEST
 
+static struct uvd_field renewing[] = {
+	{ .name = "thing",
+	  .size = 4,
+	  .role = UVD_ROLE_HANDLE,
+	  .object = 0x1100,
+	  .or_object = UVD_NO_OBJECT,
+	  .renews = true },
+	{ .name = "other", .at = 4, .size = 4, .role = UVD_ROLE_HANDLE, .object = 0x1100, .or_object = UVD_NO_OBJECT },
+	{}
+};
+static const struct uvd_struct renewing_request = { .name = "renewing", .size = 8, .fields = renewing };
+
+START_TEST(test_the_object_that_a_command_renews_is_learned)
+{
+	const struct uvd_command_fields command = { "COMMAND", &renewing_request, NULL };
+	struct uvd_learned *l = uvd_learned_new();
+
+	num_rows = 0;
+	ck_assert_int_eq(uvd_command_describe(&command_row, &command, keep_row, NULL), 0);
+	for (unsigned int i = 0; i < num_rows; i++)
+		ck_assert_int_eq(uvd_learned_add(l, &rows[i]), 0);
+	ck_assert_int_eq(uvd_learned_finish(l), 0);
+	is_field(&uvd_learned_command(l, &command_row)->request->fields[0], &renewing[0]);
+	is_field(&uvd_learned_command(l, &command_row)->request->fields[1], &renewing[1]);
+	uvd_learned_free(l);
+}
+END_TEST
+
+START_TEST(test_a_command_renews_one_object_of_its_request)
+{
+	char why[UVD_CALL_WHY];
+
+	ck_assert(uvd_struct_check(&renewing_request, UVD_CALL_REQUEST, 8, why));
+	ck_assert(!uvd_struct_check(&renewing_request, UVD_CALL_RESPONSE, 8, why));
+	ck_assert_str_eq(why, "field thing: what a command renews is a handle in its request");
+	renewing[1].ends = true;
+	ck_assert(!uvd_struct_check(&renewing_request, UVD_CALL_REQUEST, 8, why));
+	ck_assert_str_eq(why, "struct renewing makes, ends or renews more than one object");
+	renewing[1].ends = false;
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("learn");
@@ -197,6 +240,8 @@ int main(void)
 	tcase_set_timeout(t, 120);
 	tcase_add_test(t, test_what_is_told_is_learned);
 	tcase_add_test(t, test_a_row_of_which_nothing_was_told_has_nothing);
+	tcase_add_test(t, test_the_object_that_a_command_renews_is_learned);
+	tcase_add_test(t, test_a_command_renews_one_object_of_its_request);
 	tcase_add_test(t, test_rows_that_make_no_sense_are_left_out);
 	return run_suite("call learn", t);
 }

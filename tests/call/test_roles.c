@@ -249,6 +249,7 @@ START_TEST(test_commands_say_what_they_make_and_end)
 		ck_assert_msg(ends == destroys, "%s", c->command);
 	}
 	ck_assert(field_of(uvd_command_fields("IB_USER_VERBS_CMD_OPEN_QP")->response, "qp_handle")->makes);
+	ck_assert(field_of(request_of("IB_USER_VERBS_CMD_REREG_MR"), "mr_handle")->renews);
 }
 END_TEST
 

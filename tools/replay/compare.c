@@ -47,11 +47,6 @@ static bool call_is_post(const struct uvd_replay_call *c)
 	       uvd_replay_is_command(c, IB_USER_VERBS_CMD_POST_SRQ_RECV);
 }
 
-static bool call_is_rereg(const struct uvd_replay_call *c)
-{
-	return uvd_replay_is_command(c, IB_USER_VERBS_CMD_REREG_MR);
-}
-
 /* Does it ask for properties of the device or of its ports? */
 static bool call_is_query_of_device(const struct uvd_replay_call *c)
 {
@@ -167,15 +162,21 @@ static void output_compare(struct uvd_replay_call *c, const char *name, const js
 	uvd_replay_differs(c->r, c->was, name, expected, now ? result : "not written");
 }
 
+/* Returns the recorded handle of the object that gets its numbers from the call. */
+static uint32_t call_numbers_owner(const struct uvd_replay_call *c)
+{
+	return c->was->creates ? c->was->created : c->was->renewed;
+}
+
 /*
  * The memory that the call registers belongs to its object. That of a REREG_MR takes the place of the region's old one.
  * Returns the object's memory, or NULL.
  */
 static struct uvd_replay_region *region_learn(struct uvd_replay_call *c)
 {
-	const uint32_t handle = c->was->creates ? c->was->created : mr_handle(c);
+	const uint32_t handle = call_numbers_owner(c);
 
-	if (call_is_rereg(c)) {
+	if (c->was->renews) {
 		uvd_replay_numbers_end(c->r, c->f->file, &handle);
 		if (c->region)
 			uvd_replay_regions_end(c->r, c->f->file, &handle);
@@ -195,7 +196,7 @@ static struct uvd_replay_region *region_learn(struct uvd_replay_call *c)
 /* A number of an object; OPEN_QP finds one that has its number already. */
 static void number_learn(struct uvd_replay_call *c, const char *name, const char *kind, uint64_t was, uint64_t now)
 {
-	const uint32_t handle = c->was->creates ? c->was->created : mr_handle(c);
+	const uint32_t handle = call_numbers_owner(c);
 	uint64_t known;
 	char expected[64], result[64];
 
@@ -212,7 +213,7 @@ static void number_learn(struct uvd_replay_call *c, const char *name, const char
 	uvd_replay_differs(c->r, c->was, name, expected, result);
 }
 
-/* A call that creates has the numbers of its object in its outputs. */
+/* A call that creates or renews has the numbers of its object in its outputs. */
 static void numbers_learn(struct uvd_replay_call *c, const struct uvd_trace_decoded *now)
 {
 	struct uvd_replay_region *region;
@@ -226,7 +227,7 @@ static void numbers_learn(struct uvd_replay_call *c, const struct uvd_trace_deco
 	{
 		is = json_object_get(now->out, name);
 		kind = json_is_integer(value) && json_is_integer(is) ? chosen_kind(c, name) : NULL;
-		if (!kind || (!c->was->creates && strcmp(kind, UVD_TRACE_FD) && !call_is_rereg(c)))
+		if (!kind || (!c->was->creates && strcmp(kind, UVD_TRACE_FD) && !c->was->renews))
 			continue;
 		number_learn(c, name, kind, json_integer_value(value), json_integer_value(is));
 		if (region && !strcmp(kind, UVD_TRACE_LKEY))
@@ -246,7 +247,7 @@ static void numbers_lose(struct uvd_replay_call *c)
 	json_object_foreach(c->was->out, name, value)
 	{
 		kind = json_is_integer(value) ? chosen_kind(c, name) : NULL;
-		if (kind && (c->was->creates || call_is_rereg(c) || !strcmp(kind, UVD_TRACE_FD)))
+		if (kind && (c->was->creates || c->was->renews || !strcmp(kind, UVD_TRACE_FD)))
 			uvd_replay_learn_lost(c, kind, json_integer_value(value));
 	}
 }

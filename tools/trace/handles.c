@@ -174,6 +174,10 @@ static void field_handle(struct uvd_trace_decoded *d, const char *name, const st
 		d->destroyed_object = f->object;
 		d->destroys = true;
 	}
+	if (f->renews) {
+		d->renewed = handle;
+		d->renews = true;
+	}
 	uvd_trace_handle(d, name, handle_known(d, handle) && uvd_field_is_of(f, is) ? is : f->object, handle);
 }
 

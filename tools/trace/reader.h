@@ -128,9 +128,10 @@ struct uvd_trace_decoded {
 	uint32_t created; /* the handle of the object that the call created */
 	uint16_t created_object; /* its type, UVERBS_OBJECT_... */
 	char created_name[UVD_SHORT_NAME]; /* of the value that is that handle */
-	bool creates, destroys;
+	bool creates, destroys, renews;
 	uint32_t destroyed; /* the handle of the object that the call destroys */
 	uint16_t destroyed_object;
+	uint32_t renewed; /* the handle of the object to which the call gives other numbers */
 };
 
 /* Makes the objects that have its values. Decoding does that first. */
@@ -163,7 +164,7 @@ void uvd_trace_write(struct uvd_trace_decoded *d);
 
 /*
  * Adds the fields of a struct of which `data` has the first `len` bytes, but those that the kernel does not read; names the
- * objects in them, and notes which the call creates and destroys. to: d->in or d->out.
+ * objects in them, and notes which the call creates, destroys and renews. to: d->in or d->out.
  */
 void uvd_trace_struct(struct uvd_trace_decoded *d, json_t *to, const char *prefix, const struct uvd_struct *of,
 		      const uint8_t *data, size_t len);
