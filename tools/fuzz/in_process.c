@@ -24,7 +24,7 @@ static const char who[] = "uverbsctl fuzz";
  */
 enum { LEAK_SECONDS = 10, LEAK_TRIAL_SECONDS = 1 };
 
-/* What the worker and its child share. */
+/* The worker and its child share this memory. */
 struct batch {
 	struct uvd_prog p; /* that the child is running, or has just run */
 	struct uvd_program_finding found;

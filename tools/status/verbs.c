@@ -60,7 +60,7 @@ static const json_t *same_verb(const json_t *verbs, const json_t *verb)
 	return NULL;
 }
 
-/* How many calls this histogram has in the bucket. It is sorted; *at is where the last look-up ended. */
+/* Returns how many calls this histogram has in the bucket. It is sorted; *at is where the last look-up ended. */
 static long long histogram_count(const json_t *histogram, size_t *at, long long highest)
 {
 	const json_t *bucket;

@@ -217,7 +217,7 @@ static json_t *open_json(const struct uvd_trace_open *open)
 	return o;
 }
 
-/* What an entry has not. */
+/* Adds a value that only calls have: for an entry, drops the value instead. */
 static void call_add(json_t *o, const struct uvd_trace_decoded *d, const char *name, json_t *value)
 {
 	if (d->entry)
