@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* How test programs run their cases. */
+/* Test programs run their cases by these functions. */
 #ifndef UVD_TEST_SUITE_H
 #define UVD_TEST_SUITE_H
 

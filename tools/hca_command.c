@@ -127,7 +127,8 @@ static void hca_print_table(const json_t *all)
 	for (unsigned int c = 0; c < UVD_COUNT(capabilities); c++)
 		printf(" %-3s", capabilities[c].name);
 	printf("\n");
-	json_array_foreach(all, i, hca) hca_print_row(hca);
+	json_array_foreach(all, i, hca)
+		hca_print_row(hca);
 }
 
 int uvd_cmd_hca(int argc, char **argv)

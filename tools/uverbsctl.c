@@ -49,7 +49,7 @@ static int uverbsctl_usage(FILE *to, int status)
 /* Returns the exit status of a command, or 1 after a message if its output was not all written. */
 static int uverbsctl_end(const char *command, int status)
 {
-	/* What could not be written before is tried again. */
+	/* fflush() tries again to write what could not be written before. */
 	const bool fails = fflush(stdout);
 
 	if (!fails && !ferror(stdout))

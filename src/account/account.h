@@ -107,9 +107,9 @@ struct uvd_limits;
 
 /* The share of one user: a quarter, but at least one if there is any. */
 uint64_t uvd_limit_share(uint64_t whole);
-/* How much the daemon has. UINT64_MAX: that is no limit of the daemon. */
+/* Returns how much the daemon has. UINT64_MAX: the daemon has no such limit. */
 uint64_t uvd_limit_of_daemon(enum uvd_resource res);
-/* How much a device with these attributes and this configuration has. UINT64_MAX: that is no limit of a device. */
+/* Returns how much a device with these attributes and this configuration has. UINT64_MAX: a device has no such limit. */
 uint64_t uvd_limit_of_device(enum uvd_resource res, const struct ibv_device_attr_ex *attr,
 			     const struct uvd_limits *limits);
 
@@ -124,9 +124,9 @@ struct uvd_account_limits {
 
 /* Fills in the defaults. */
 void uvd_account_limits_init(struct uvd_account_limits *limits);
-/* How much each user may hold of all devices together. UINT64_MAX: any amount. */
+/* Returns how much each user may hold of all devices together. UINT64_MAX: any amount. */
 uint64_t uvd_account_limit(const struct uvd_account_limits *limits, enum uvd_resource res);
-/* How much each user may hold of a device with these attributes and this configuration. UINT64_MAX: any amount. */
+/* Returns how much each user may hold of a device with these attributes and this configuration. UINT64_MAX: any amount. */
 uint64_t uvd_account_device_share(const struct uvd_account_limits *limits, enum uvd_resource res,
 				  const struct ibv_device_attr_ex *attr, const struct uvd_limits *device);
 

@@ -47,7 +47,7 @@ struct uvd_account {
 	struct user *users[]; /* with a quota the last is the person's share of its device */
 };
 
-/* How much the user may hold: of the daemon, or of the device of its quota. UINT64_MAX: any amount. */
+/* Returns how much the user may hold, of the daemon or of the device of its quota. UINT64_MAX: any amount. */
 uint64_t uvd_user_limit(const struct uvd_accounts *accounts, const struct user *user, enum uvd_resource res);
 
 #endif

@@ -51,7 +51,7 @@ enum { UVD_BORROW_SCRATCH = 144 }; /* bytes at the address that uvd_borrow_scrat
  * have no descriptor left. The caller calls uvd_borrow_close() in any case.
  */
 int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid);
-/* How many seccomp filters does the thread have? 0: none, or that cannot be read. */
+/* Returns the number of the thread's seccomp filters. 0: it has none, or the number cannot be read. */
 unsigned int uvd_borrow_num_filters(pid_t tid);
 /* Has the thread a seccomp filter that b->filters does not count? */
 bool uvd_borrow_is_filtered(const struct uvd_borrow *b);

@@ -62,7 +62,7 @@ struct uvd_children {
 	} list[UVD_CHILDREN_MAX];
 };
 
-/* How many ms a loan gets that registers so much memory: a registration can pin and clear many pages. */
+/* Returns how many ms a loan gets that registers so much memory: a registration can pin and clear many pages. */
 uint64_t uvd_loan_ms(uint32_t mib);
 /* The MiB that a loan must register to get so many ms more than others. */
 uint32_t uvd_loan_mib(uint64_t ms);

@@ -81,7 +81,7 @@ static int loan_seize(struct uvd_borrow *b, pid_t asked, const struct uvd_borrow
 	if (!err && (uvd_waits(tid, nodes, UVD_WAITS_IN_CALL, &after) || after.nr != before.nr ||
 		     after.arg[0] != before.arg[0]))
 		err = -ESRCH;
-	/* Those who were charged must be its users. */
+	/* Its users must be those who were charged. */
 	if (!err && (uvd_owners_of(tid, &owners) || !uvd_owners_are(&owners, &borrower->owners)))
 		err = -ESRCH;
 	return err;

@@ -111,7 +111,7 @@ struct uvd_caller {
 	 */
 	bool (*claim)(struct uvd_caller *c);
 	struct uvd_account *account; /* pays for descriptors that we keep after the call; NULL: no account does */
-	uid_t log_user; /* the user whose lines of the log the call's are, see uvd_log_of_user() */
+	uid_t log_user; /* the user to whom the call's log lines are attributed, see uvd_log_of_user() */
 	bool refusal_logged; /* the log has a line of a rule that has refused this call */
 	atomic_bool let_go; /* the transport answers the call with EINTR: it must fail with -EINTR at its next step */
 };

@@ -146,8 +146,7 @@ static json_t *answer_copy_object(json_t *object)
 	json_t *copy = json_object(), *value;
 	const char *key;
 
-	json_object_foreach(object, key, value)
-	{
+	json_object_foreach(object, key, value) {
 		char *name = answer_copy_text(key);
 
 		if (name)
@@ -168,7 +167,8 @@ static json_t *answer_copy(const char *key, json_t *value)
 		return answer_copy_object(value);
 	if (json_is_array(value)) {
 		copy = json_array();
-		json_array_foreach(value, i, entry) json_array_append_new(copy, answer_copy("", entry));
+		json_array_foreach(value, i, entry)
+			json_array_append_new(copy, answer_copy("", entry));
 		return copy;
 	}
 	if (!json_is_string(value) || !strcmp(key, "program"))

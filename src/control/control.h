@@ -120,7 +120,7 @@ struct uvd_control_devices {
 	/* The name, hfi1_0, of the removed device, or NULL. Valid until devices change. */
 	const char *(*removed)(void *arg, const char *name);
 	json_t *(*make)(void *arg, const struct uvd_device_config *config); /* adds a new device */
-	/* A user has added the device: what filters had ordered for a removed one of its name is no longer done. */
+	/* Call after a user has added a device: cancels the re-plug that a filter had scheduled for its name. */
 	void (*added)(void *arg, const char *ibdev);
 	bool (*taken)(void *arg, const char *ibdev); /* is there a device of this name? */
 	struct uvd_engine *(*engine)(void *arg); /* has the plug-ins, and what devices begin with */

@@ -95,8 +95,7 @@ static json_t *plugin_entry_of(struct uvd_engine *engine, const char *key, const
 	json_t *list = control_plugin_list(engine), *found = NULL, *entry;
 	size_t i;
 
-	json_array_foreach(list, i, entry)
-	{
+	json_array_foreach(list, i, entry) {
 		const char *text = json_string_value(json_object_get(entry, key));
 
 		if (text && !strcmp(text, value))

@@ -32,7 +32,7 @@ struct uvd_calls {
 	uint8_t pad[64 - sizeof(atomic_uint)]; /* a cache line for each */
 };
 
-/* How many objects of one type exist. Handles that a removal has left do not count. */
+/* Counts the objects of one type that exist. Handles that a removal has left do not count. */
 struct uvd_object_count {
 	atomic_uint state; /* enum uvd_object_count_state */
 	atomic_uint num;

@@ -67,7 +67,10 @@ static int change_begin(struct plugin_change *c, struct uvd_engine *engine, stru
 	return 0;
 }
 
-/* Finds conflicts that no device of now has: there may be none, or their backends lack what the rows need. */
+/*
+ * Finds conflicts that no existing device shows: there may be no device, or the devices' backends lack operations that
+ * the rows need.
+ */
 static int change_try_merge(struct plugin_change *c, struct uvd_engine *engine, char error[UVD_PLUGIN_ERROR])
 {
 	const struct uvd_feature *features[UVD_MAX_FEATURES + 1];

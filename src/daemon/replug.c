@@ -92,7 +92,7 @@ static int daemon_replug_order(struct uvd_device *dev, uint64_t down_ns)
 	struct uvd_daemon *d = container_of(dev->engine, struct uvd_daemon, engine);
 	struct uvd_daemon_node *n = __atomic_load_n(&dev->owner, __ATOMIC_ACQUIRE);
 
-	/* The device is that new that it has no node yet. */
+	/* The device is so new that it has no node yet. */
 	if (!n)
 		return -ENODEV;
 	atomic_store(&n->replug_ns, down_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the dispatcher share. */
+/* The files of the dispatcher share these declarations. */
 #ifndef UVD_DISPATCH_INTERNAL_H
 #define UVD_DISPATCH_INTERNAL_H
 

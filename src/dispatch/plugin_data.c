@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* How a plug-in's steps find its data: by its place in the file's generation, a short list. */
+/* The steps of a plug-in find its data by the plug-in's place in the file's generation, a short list. */
 #include <uverbsd/plugin.h>
 
 #include "dispatch/internal.h"

@@ -381,8 +381,8 @@ static int limit_change_bytes(struct limit *f, const void *object, uint64_t byte
 }
 
 /*
- * Takes limit_change_bytes() back. The user can exceed the limit then: another thread may have registered what an object
- * that was to shrink gave up.
+ * Reverts limit_change_bytes(). The user can then exceed the limit: another thread may have registered the bytes that this
+ * object released.
  */
 static void limit_restore_bytes(struct limit *f, const void *object, uint64_t bytes)
 {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <uverbsd/filter.h>
 
-/* How many calls a rule has looked at, and on how many it acted. Calls count without a lock. */
+/* A rule counts the calls that it has looked at, and those on which it acted. Calls count without a lock. */
 struct uvd_rule_count {
 	_Atomic uint64_t seen, done;
 	char text[64]; /* the rule as the user gave it, KEY=VALUE; "": there is none. A longer one is cut */

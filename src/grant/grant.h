@@ -58,7 +58,7 @@ struct uvd_grant_job {
 	unsigned int filters; /* seccomp filters of the transport's clients, which allow ioctl() and close(); 0: none */
 	/*
 	 * The call has ended. Called once per job, before done() and before the client runs on (unless it already
-	 * has). It puts our references to what the client may close then.
+	 * has). It drops references to what the client may now close.
 	 */
 	void (*ended)(struct uvd_grant_job *job);
 	void (*done)(struct uvd_grant_job *job); /* the last use of the job */

@@ -107,8 +107,9 @@ static int ah_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return uvd_object_free(uobj);
 }
 
-static const uvd_step create_steps[] = { ah_decode_create, ah_new_handle, ah_check_port,    ah_find_pd,
-					 check_av,	   create_ah,	  ah_answer_create, NULL };
+static const uvd_step create_steps[] = {
+	ah_decode_create, ah_new_handle, ah_check_port, ah_find_pd, check_av, create_ah, ah_answer_create, NULL,
+};
 static const uvd_step destroy_steps[] = { destroy_ah, NULL };
 
 static const struct uvd_write_row writes[] = {

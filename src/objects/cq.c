@@ -287,12 +287,17 @@ static int cq_answer_destroy_ioctl(struct uvd_req *req)
  * As in the kernel, write() commands check comp_vector before they look up anything; the ioctl method checks it after
  * all handles were looked up.
  */
-static const uvd_step create_write_steps[] = { cq_decode_create, check_comp_vector, cq_new_handle,    find_channel,
-					       create_cq,	 cq_answer_queue,   cq_answer_create, NULL };
-static const uvd_step create_ex_steps[] = { cq_decode_create_ex, check_comp_vector, cq_new_handle,    find_channel,
-					    create_cq,		 cq_answer_queue,   cq_answer_create, NULL };
-static const uvd_step create_ioctl_steps[] = { cq_decode_create_ioctl, check_comp_vector,      create_cq_in_buffer,
-					       cq_answer_queue,	       cq_answer_create_ioctl, NULL };
+static const uvd_step create_write_steps[] = {
+	cq_decode_create, check_comp_vector, cq_new_handle,    find_channel,
+	create_cq,	  cq_answer_queue,   cq_answer_create, NULL,
+};
+static const uvd_step create_ex_steps[] = {
+	cq_decode_create_ex, check_comp_vector, cq_new_handle,	  find_channel,
+	create_cq,	     cq_answer_queue,	cq_answer_create, NULL,
+};
+static const uvd_step create_ioctl_steps[] = {
+	cq_decode_create_ioctl, check_comp_vector, create_cq_in_buffer, cq_answer_queue, cq_answer_create_ioctl, NULL,
+};
 static const uvd_step resize_steps[] = { resize_cq, NULL };
 static const uvd_step modify_steps[] = { modify_cq, NULL };
 static const uvd_step destroy_write_steps[] = { cq_destroy_write, NULL };

@@ -3,7 +3,7 @@
 #include "call/call.h"
 #include "objects/internal.h"
 
-/* How many completions are polled and written at a time: the client may ask for any number (regression-01). */
+/* A poll handles this many completions at a time: the client may ask for any number (regression-01). */
 enum { POLL_CHUNK = 64 };
 
 /* The response, as the client gets it: a header, then the completions. */

@@ -142,8 +142,9 @@ static int query_context(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step get_context_write_steps[] = { decode_get_context, make_context, new_async_file,
-						    answer_get_context, NULL };
+static const uvd_step get_context_write_steps[] = {
+	decode_get_context, make_context, new_async_file, answer_get_context, NULL,
+};
 static const uvd_step get_context_ioctl_steps[] = { answer_get_context_ioctl, enable_ucaps, make_context, NULL };
 static const uvd_step query_context_steps[] = { uvd_step_context, query_context, NULL };
 static const uvd_step invoke_write_steps[] = { uvd_step_invoke_write, NULL };

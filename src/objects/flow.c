@@ -173,7 +173,7 @@ static int flow_destroy_write(struct uvd_req *req)
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const uvd_step create_steps[] = {
-	flow_decode_create, flow_new_handle, flow_check_port, flow_find_qp, create_flow, flow_answer_create, NULL
+	flow_decode_create, flow_new_handle, flow_check_port, flow_find_qp, create_flow, flow_answer_create, NULL,
 };
 static const uvd_step destroy_steps[] = { flow_destroy_write, NULL };
 

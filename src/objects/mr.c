@@ -204,8 +204,9 @@ static int mr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return uvd_object_free(uobj);
 }
 
-static const uvd_step reg_steps[] = { decode_reg, check_offset, mr_new_handle, mr_check_access,
-				      mr_find_pd, mr_reg,	answer_reg,    NULL };
+static const uvd_step reg_steps[] = {
+	decode_reg, check_offset, mr_new_handle, mr_check_access, mr_find_pd, mr_reg, answer_reg, NULL,
+};
 static const uvd_step dereg_steps[] = { dereg_mr, NULL };
 
 static const struct uvd_write_row writes[] = {

@@ -166,5 +166,6 @@ static int mr_rereg_answer(struct uvd_req *req)
 	return uvd_core_out(req, &resp);
 }
 
-const uvd_step uvd_rereg_mr_steps[] = { mr_rereg_decode, find_mr, mr_rereg_check_access, mr_rereg_find_pd, rereg_mr,
-					mr_rereg_answer, NULL };
+const uvd_step uvd_rereg_mr_steps[] = {
+	mr_rereg_decode, find_mr, mr_rereg_check_access, mr_rereg_find_pd, rereg_mr, mr_rereg_answer, NULL,
+};

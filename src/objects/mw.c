@@ -91,8 +91,9 @@ static int mw_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return uvd_object_free(uobj);
 }
 
-static const uvd_step alloc_steps[] = { mw_decode_alloc, mw_new_handle,	  mw_find_pd, mw_check_type,
-					alloc_mw,	 mw_answer_alloc, NULL };
+static const uvd_step alloc_steps[] = {
+	mw_decode_alloc, mw_new_handle, mw_find_pd, mw_check_type, alloc_mw, mw_answer_alloc, NULL,
+};
 static const uvd_step dealloc_steps[] = { dealloc_mw, NULL };
 
 static const struct uvd_write_row writes[] = {

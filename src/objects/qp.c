@@ -5,12 +5,19 @@
 #include "objects/queue.h"
 #include "objects/xrc.h"
 
-/* Flags of enum ib_qp_create_flags, and the sets of them that write() and ioctl accept. */
+/*
+ * The flags of the kernel's enum ib_qp_create_flags that no header for programs has, and the sets of flags that write() and
+ * ioctl accept.
+ */
 enum {
-	CREATE_SOURCE_QPN = 1 << 10,
-	CREATE_WRITE_FLAGS = 1 << 1 /* BLOCK_MULTICAST_LOOPBACK */ | 1 << 2 /* CROSS_CHANNEL */ |
-			     1 << 3 /* MANAGED_SEND */ | 1 << 4 /* MANAGED_RECV */ | 1 << 8 /* SCATTER_FCS */ |
-			     1 << 9 /* CVLAN_STRIPPING */ | CREATE_SOURCE_QPN | 1 << 11 /* PCI_WRITE_END_PADDING */,
+	IB_QP_CREATE_CROSS_CHANNEL = 1 << 2,
+	IB_QP_CREATE_MANAGED_SEND = 1 << 3,
+	IB_QP_CREATE_MANAGED_RECV = 1 << 4,
+	IB_QP_CREATE_SOURCE_QPN = 1 << 10,
+	CREATE_WRITE_FLAGS = IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | IB_QP_CREATE_CROSS_CHANNEL |
+			     IB_QP_CREATE_MANAGED_SEND | IB_QP_CREATE_MANAGED_RECV | IB_UVERBS_QP_CREATE_SCATTER_FCS |
+			     IB_UVERBS_QP_CREATE_CVLAN_STRIPPING | IB_QP_CREATE_SOURCE_QPN |
+			     IB_UVERBS_QP_CREATE_PCI_WRITE_END_PADDING,
 	CREATE_IOCTL_FLAGS = IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | IB_UVERBS_QP_CREATE_SCATTER_FCS |
 			     IB_UVERBS_QP_CREATE_CVLAN_STRIPPING | IB_UVERBS_QP_CREATE_PCI_WRITE_END_PADDING |
 			     IB_UVERBS_QP_CREATE_SQ_SIG_ALL,
@@ -181,7 +188,7 @@ static int check_source_qpn(struct uvd_req *req)
 {
 	uint32_t flags = uvd_args(req, struct qp_args)->init.create_flags;
 
-	if (flags & CREATE_SOURCE_QPN && !uvd_caller_capable(req->caller, CAP_NET_RAW))
+	if (flags & IB_QP_CREATE_SOURCE_QPN && !uvd_caller_capable(req->caller, CAP_NET_RAW))
 		return uvd_bad(req, -EPERM, "create_flags", flags);
 	return 0;
 }
@@ -258,7 +265,7 @@ static int check_create_flags_ioctl(struct uvd_req *req)
 	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_SOURCE_QPN, &args->init.source_qpn);
 	if (ret)
 		return ret == -ENOENT ? 0 : ret;
-	args->init.create_flags |= CREATE_SOURCE_QPN;
+	args->init.create_flags |= IB_QP_CREATE_SOURCE_QPN;
 	return check_source_qpn(req);
 }
 
@@ -447,21 +454,25 @@ static int qp_answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_write_steps[] = { qp_decode_create, qp_check_type, qp_new_handle,	  qp_find_objects,
-					       create_qp,	 answer_queues, qp_answer_create, NULL };
+static const uvd_step create_write_steps[] = {
+	qp_decode_create, qp_check_type, qp_new_handle,	   qp_find_objects,
+	create_qp,	  answer_queues, qp_answer_create, NULL,
+};
 static const uvd_step create_ex_steps[] = {
 	qp_decode_create_ex, qp_check_type, qp_new_handle, check_ind_table,  qp_find_objects,
-	check_create_flags,  create_qp,	    answer_queues, qp_answer_create, NULL
+	check_create_flags,  create_qp,	    answer_queues, qp_answer_create, NULL,
 };
-static const uvd_step create_ioctl_steps[] = { qp_decode_create_ioctl,
-					       qp_check_type,
-					       qp_find_objects_ioctl,
-					       check_create_flags_ioctl,
-					       check_srq_ioctl,
-					       create_qp,
-					       answer_queues,
-					       qp_answer_create_ioctl,
-					       NULL };
+static const uvd_step create_ioctl_steps[] = {
+	qp_decode_create_ioctl,
+	qp_check_type,
+	qp_find_objects_ioctl,
+	check_create_flags_ioctl,
+	check_srq_ioctl,
+	create_qp,
+	answer_queues,
+	qp_answer_create_ioctl,
+	NULL,
+};
 static const uvd_step destroy_write_steps[] = { qp_destroy_write, NULL };
 static const uvd_step destroy_ioctl_steps[] = { qp_answer_destroy_ioctl, NULL };
 

@@ -212,8 +212,9 @@ static int answer_modify_ex(struct uvd_req *req)
 }
 
 const uvd_step uvd_modify_qp_steps[] = {
-	decode_modify, qp_modify_find_qp, check_ports_and_states, check_qkey, fill_attr, check_paths, modify_qp, NULL
+	decode_modify, qp_modify_find_qp, check_ports_and_states, check_qkey, fill_attr, check_paths, modify_qp, NULL,
 };
-const uvd_step uvd_modify_qp_ex_steps[] = { decode_modify_ex, qp_modify_find_qp, check_ports_and_states,
-					    check_qkey,	      fill_attr,	 check_paths,
-					    modify_qp,	      answer_modify_ex,	 NULL };
+const uvd_step uvd_modify_qp_ex_steps[] = {
+	decode_modify_ex, qp_modify_find_qp, check_ports_and_states, check_qkey, fill_attr,
+	check_paths,	  modify_qp,	     answer_modify_ex,	     NULL,
+};

@@ -310,8 +310,10 @@ static int query_port_speed(struct uvd_req *req)
 
 const uvd_step uvd_query_device_steps[] = { uvd_step_context, query_device, NULL };
 const uvd_step uvd_query_device_ex_steps[] = { uvd_step_context, query_device_ex, NULL };
-const uvd_step uvd_query_port_write_steps[] = { uvd_step_context, decode_port_write, query_port, answer_port_write,
-						NULL };
-const uvd_step uvd_query_port_ioctl_steps[] = { uvd_step_context, decode_port_ioctl, query_port, answer_port_ioctl,
-						NULL };
+const uvd_step uvd_query_port_write_steps[] = {
+	uvd_step_context, decode_port_write, query_port, answer_port_write, NULL,
+};
+const uvd_step uvd_query_port_ioctl_steps[] = {
+	uvd_step_context, decode_port_ioctl, query_port, answer_port_ioctl, NULL,
+};
 const uvd_step uvd_query_port_speed_steps[] = { uvd_step_context, query_port_speed, NULL };

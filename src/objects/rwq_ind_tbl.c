@@ -144,8 +144,9 @@ static int rwq_ind_tbl_destroy_write(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = { rwq_ind_tbl_decode_create, find_wqs, rwq_ind_tbl_new_handle, create_table,
-					 rwq_ind_tbl_answer_create, NULL };
+static const uvd_step create_steps[] = {
+	rwq_ind_tbl_decode_create, find_wqs, rwq_ind_tbl_new_handle, create_table, rwq_ind_tbl_answer_create, NULL,
+};
 static const uvd_step destroy_steps[] = { rwq_ind_tbl_destroy_write, NULL };
 
 static const struct uvd_write_row writes[] = {

@@ -295,13 +295,14 @@ static int srq_answer_destroy_ioctl(struct uvd_req *req)
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const uvd_step create_steps[] = {
-	srq_decode_create, srq_new_handle, srq_find_objects, create_srq, srq_answer_queue, srq_answer_create, NULL
+	srq_decode_create, srq_new_handle, srq_find_objects, create_srq, srq_answer_queue, srq_answer_create, NULL,
 };
 static const uvd_step create_xsrq_steps[] = {
-	decode_create_xsrq, srq_new_handle, srq_find_objects, create_srq, srq_answer_queue, srq_answer_create, NULL
+	decode_create_xsrq, srq_new_handle, srq_find_objects, create_srq, srq_answer_queue, srq_answer_create, NULL,
 };
-static const uvd_step create_ioctl_steps[] = { srq_decode_create_ioctl, srq_find_objects_ioctl,	 create_srq,
-					       srq_answer_queue,	srq_answer_create_ioctl, NULL };
+static const uvd_step create_ioctl_steps[] = {
+	srq_decode_create_ioctl, srq_find_objects_ioctl, create_srq, srq_answer_queue, srq_answer_create_ioctl, NULL,
+};
 static const uvd_step modify_steps[] = { modify_srq, NULL };
 static const uvd_step query_steps[] = { query_srq, NULL };
 static const uvd_step destroy_write_steps[] = { srq_destroy_write, NULL };

@@ -229,10 +229,12 @@ static int wq_answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = { wq_decode_create, wq_new_handle,    wq_find_objects,
-					 create_wq,	   wq_answer_create, NULL };
-static const uvd_step create_ioctl_steps[] = { wq_decode_create_ioctl, wq_find_objects_ioctl, create_wq,
-					       wq_answer_create_ioctl, NULL };
+static const uvd_step create_steps[] = {
+	wq_decode_create, wq_new_handle, wq_find_objects, create_wq, wq_answer_create, NULL,
+};
+static const uvd_step create_ioctl_steps[] = {
+	wq_decode_create_ioctl, wq_find_objects_ioctl, create_wq, wq_answer_create_ioctl, NULL,
+};
 static const uvd_step modify_steps[] = { modify_wq, NULL };
 static const uvd_step destroy_write_steps[] = { wq_destroy_write, NULL };
 static const uvd_step destroy_ioctl_steps[] = { wq_answer_destroy_ioctl, NULL };

@@ -254,6 +254,6 @@ static int xrc_qp_answer_open(struct uvd_req *req)
 	return uvd_core_out(req, &resp);
 }
 
-const uvd_step uvd_open_qp_steps[] = { xrc_qp_decode_open, xrc_qp_new_handle,
-				       xrc_qp_find_domain, open_qp,
-				       xrc_qp_answer_open, NULL };
+const uvd_step uvd_open_qp_steps[] = {
+	xrc_qp_decode_open, xrc_qp_new_handle, xrc_qp_find_domain, open_qp, xrc_qp_answer_open, NULL,
+};

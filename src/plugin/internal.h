@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of this room share. */
+/* The files of this room share these declarations. */
 #ifndef UVD_PLUGIN_INTERNAL_H
 #define UVD_PLUGIN_INTERNAL_H
 

@@ -113,8 +113,8 @@ static int look_check_end(const char *path, ssize_t len, int status, unsigned in
 }
 
 /*
- * Ends the child: it has nothing more to do, and may not stay. One that has crashed keeps its status. Returns false if
- * it does not end, as in a call of the kernel that no signal interrupts: nobody waits for it, but who reaps children later.
+ * Kills the child, which has nothing more to do and must not stay. A child that has crashed keeps its status. Returns
+ * false if the child does not end, as in a system call that no signal interrupts: only the later reaper waits for it.
  */
 static bool look_end(pid_t child, int *status)
 {

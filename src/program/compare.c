@@ -413,7 +413,10 @@ static bool region_numbers_compare(struct state *s, const struct uvd_prog_record
 	return true;
 }
 
-/* Is the sent command another one than the program names, or one without a name? Nobody knows then what it has destroyed. */
+/*
+ * Did the program send another command than it names, or one without a name? The comparison cannot know which objects
+ * such a command has destroyed.
+ */
 static bool command_is_other(const struct state *s)
 {
 	const struct uvd_shape_command *command = uvd_prog_command_of(s->p, s->call);

@@ -164,7 +164,7 @@ static unsigned int command_objects(const struct model *m, const struct uvd_shap
 			continue;
 		snprintf(named[n].type, sizeof(named[n].type), "%.15s", uvd_shape_object_name(field->field->object));
 		named[n].handle = value;
-		/* Which further objects a call needs depends on its other fields. */
+		/* The other fields of a call decide which further objects it needs. */
 		named[n].sure = plain && (!n || qp) && type_is_certain(named[n].type);
 		n++;
 	}

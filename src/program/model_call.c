@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a call's text and the schema say about it, before it is made. */
+/* Reads from a call's text and from the schema what is known about the call before it is made. */
 #include <stdlib.h>
 #include <string.h>
 #include "model_call.h"

@@ -130,7 +130,10 @@ static uint64_t kind_hash(unsigned int owner, const char *kind)
 	return hash;
 }
 
-/* Says what the interval has left out, and begins the next. Caller holds log->lock, or nobody else uses the log. */
+/*
+ * Logs how many messages the log has left out in this interval, and begins the next one. Caller holds log->lock, or no
+ * other thread uses the log.
+ */
 static void interval_end(struct uvd_log *log)
 {
 	for (struct log_count *c = log->counts; c < log->counts + log->num_counts; c++)

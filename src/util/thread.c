@@ -25,7 +25,7 @@ bool uvd_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t e
 	return !pthread_cond_timedwait(cond, lock, &ts);
 }
 
-/* What a thread runs, beginning with a stack for the handlers of crashes: its own may have overflowed. */
+/* A thread runs fn once it has a stack for the handlers of crashes: its own may have overflowed. */
 struct thread_start {
 	void *(*fn)(void *arg);
 	void *arg;

@@ -340,7 +340,7 @@ START_TEST(test_qp_15_attaching_twice_is_attaching_once)
 }
 END_TEST
 
-START_TEST(test_qp_15_what_is_no_group_is_einval)
+START_TEST(test_qp_15_attach_to_non_multicast_gid_is_einval)
 {
 	static const uint8_t unicast[16] = { 0xfe, 0x80, [15] = 1 };
 	/* Groups that no other test is in: a close may take effect a moment later, and a group has one LID. */
@@ -436,7 +436,7 @@ TCase *case_srq(void)
 	tcase_add_loop_test(tc, test_mw_01_type_is_looked_at_after_the_pd, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_mw_alloc_and_dealloc, 0, UV_ARRAY_SIZE(fronts));
 	tcase_add_loop_test(tc, test_qp_15_attaching_twice_is_attaching_once, 0, UV_PLAIN_FRONTS);
-	tcase_add_loop_test(tc, test_qp_15_what_is_no_group_is_einval, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_15_attach_to_non_multicast_gid_is_einval, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_qp_15_a_qp_in_a_group_is_ebusy, 0, UV_ARRAY_SIZE(fronts));
 	tcase_add_test(tc, test_cleanup_03_close_leaves_the_groups);
 	tcase_add_loop_test(tc, test_cq_resize, 0, UV_PLAIN_FRONTS);

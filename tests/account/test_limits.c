@@ -128,7 +128,7 @@ START_TEST(test_share_is_a_quarter_but_at_least_one_of_what_there_is)
 
 	for (unsigned int i = 0; i < UVD_COUNT(of); i++)
 		ck_assert_uint_eq(uvd_limit_share(of[i][0]), of[i][1]);
-	/* What only a device has is not limited for all devices together. */
+	/* A resource that only a device has is not limited for all devices together. */
 	ck_assert_uint_eq(uvd_account_limit(&limits, UVD_RES_OBJECT + UVERBS_OBJECT_QP), UINT64_MAX);
 	ck_assert_uint_eq(uvd_account_limit(&limits, UVD_RES_REGISTERED), UINT64_MAX);
 	has(2);

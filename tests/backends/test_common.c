@@ -55,12 +55,12 @@ START_TEST(test_qp_state_table_is_the_catalogue)
 	ck_assert_ptr_nonnull(root);
 	states = json_object_get(root, "states");
 	types = json_object_get(root, "qp_types");
-	json_array_foreach(json_object_get(root, "transitions"), i, t)
-	{
+	json_array_foreach(json_object_get(root, "transitions"), i, t) {
 		int cur = json_integer_value(json_object_get(states, json_string_value(json_object_get(t, "cur"))));
 		int next = json_integer_value(json_object_get(states, json_string_value(json_object_get(t, "next"))));
 
-		json_object_foreach(types, type, nr) compare_cell(t, type, json_integer_value(nr), cur, next);
+		json_object_foreach(types, type, nr)
+			compare_cell(t, type, json_integer_value(nr), cur, next);
 		cells++;
 	}
 	ck_assert_uint_eq(cells, 49);

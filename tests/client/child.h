@@ -42,7 +42,7 @@ static inline struct uvd_caller caller_of(pid_t tid)
 	return (struct uvd_caller){ .mem = &uvd_mem_process, .proc = &uvd_proc_local, .tid = tid, .memfd = -1 };
 }
 
-/* How many descriptors this process has that select() takes. */
+/* Returns how many descriptors this process has that select() takes. */
 unsigned int low_fds(void);
 
 /* main() of the test programs that start themselves as clients. */

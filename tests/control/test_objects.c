@@ -61,8 +61,7 @@ static void text_append(const json_t *list)
 	const char *type;
 	size_t i;
 
-	json_array_foreach(list, i, object)
-	{
+	json_array_foreach(list, i, object) {
 		type = json_string_value(json_object_get(object, "type"));
 		handle = json_object_get(object, "handle");
 		ck_assert_ptr_nonnull(type);

@@ -40,7 +40,7 @@ enum thing {
 
 /* Puts the filter in front of *ops. Returns NULL, or a message about a function that the filter lacks. */
 const char *filter_install(struct uvd_backend *ops);
-/* How many objects of each kind exist in the backend. */
+/* The numbers of objects of each kind that exist in the backend. */
 extern int filter_live[NUM_THINGS];
 
 /* ---- a call ------------------------------------------------------------------------------------------------------ */

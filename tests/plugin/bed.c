@@ -5,7 +5,7 @@ struct harness h;
 struct trace trace = { .lock = PTHREAD_MUTEX_INITIALIZER };
 char error[UVD_PLUGIN_ERROR];
 
-/* What the toys call and nothing else does: the linker leaves it out otherwise. */
+/* Only the toys call these functions: without this table the linker leaves them out. */
 extern void *const plugin_functions[];
 void *const plugin_functions[] = { uvd_plugin_engine_data };
 

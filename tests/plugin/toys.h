@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the toy plug-ins of these tests have, and how they tell the test which of their functions ran. */
+/* The toy plug-ins of these tests share this, and tell the test which of their functions ran. */
 #ifndef UVD_TESTS_TOYS_H
 #define UVD_TESTS_TOYS_H
 

@@ -158,7 +158,7 @@ static void attack_half_a_message(void)
 	member_wait_for_end(sock);
 }
 
-/* What is no listener: an engine asks it for calls without end. */
+/* Sends files that are no listeners: an engine that took them would ask them for calls without end. */
 static void attack_no_listener(void)
 {
 	const int sock = member_connect(), path = open("/proc/self/mem", O_PATH);

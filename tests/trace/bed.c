@@ -96,8 +96,9 @@ json_t *bed_find(json_t *calls, const char *verb)
 	json_t *call;
 	size_t i;
 
-	json_array_foreach(calls, i,
-			   call) if (!strcmp(json_string_value(json_object_get(call, "verb")), verb)) return call;
+	json_array_foreach(calls, i, call)
+		if (!strcmp(json_string_value(json_object_get(call, "verb")), verb))
+			return call;
 	return NULL;
 }
 

@@ -124,8 +124,7 @@ static void print_text(const struct uvd_outcome *out, const char *object, const 
 	json_t *value;
 
 	printf("%s %s", object, method);
-	json_object_foreach(out->results, name, value)
-	{
+	json_object_foreach(out->results, name, value) {
 		if (json_is_string(value))
 			printf(" %s=%s", name, json_string_value(value));
 		else

@@ -35,7 +35,8 @@ static void filter_print(const json_t *device)
 	size_t i;
 
 	printf("%s:", json_string_value(json_object_get(device, "device")));
-	json_array_foreach(filters, i, filter) printf(" %s", json_string_value(json_object_get(filter, "filter")));
+	json_array_foreach(filters, i, filter)
+		printf(" %s", json_string_value(json_object_get(filter, "filter")));
 	printf("%s\n", json_array_size(filters) ? "" : " no filters");
 }
 
@@ -47,10 +48,11 @@ static void filter_print_counts(const json_t *filter)
 	const json_t *rule;
 	size_t i;
 
-	json_array_foreach(json_object_get(filter, "rules"), i, rule) printf(
-		"  %.*s: %s: %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT "\n", len, text,
-		json_string_value(json_object_get(rule, "rule")), json_integer_value(json_object_get(rule, "done")),
-		json_integer_value(json_object_get(rule, "seen")));
+	json_array_foreach(json_object_get(filter, "rules"), i, rule)
+		printf("  %.*s: %s: %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT "\n", len, text,
+		       json_string_value(json_object_get(rule, "rule")),
+		       json_integer_value(json_object_get(rule, "done")),
+		       json_integer_value(json_object_get(rule, "seen")));
 }
 
 static void filter_print_known(const json_t *known)
@@ -67,7 +69,8 @@ static void filter_print_device(const json_t *device, bool counts)
 
 	filter_print(device);
 	if (counts)
-		json_array_foreach(json_object_get(device, "filters"), i, filter) filter_print_counts(filter);
+		json_array_foreach(json_object_get(device, "filters"), i, filter)
+			filter_print_counts(filter);
 }
 
 static int filter_list(const char *control, bool json, bool counts)
@@ -81,9 +84,11 @@ static int filter_list(const char *control, bool json, bool counts)
 		json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 		putchar('\n');
 	} else {
-		json_array_foreach(json_object_get(answer, "devices"), i, entry) filter_print_device(entry, counts);
+		json_array_foreach(json_object_get(answer, "devices"), i, entry)
+			filter_print_device(entry, counts);
 		puts("known filters:");
-		json_array_foreach(json_object_get(answer, "known"), i, entry) filter_print_known(entry);
+		json_array_foreach(json_object_get(answer, "known"), i, entry)
+			filter_print_known(entry);
 	}
 	json_decref(answer);
 	return 0;

@@ -126,7 +126,7 @@ static void run_options_add(const struct uvd_fuzz *f, struct args *a)
 		a->argv[a->n++] = f->run_options[i];
 }
 
-/* How many programs one of the jobs runs; 0: any number. */
+/* Returns how many programs one of the jobs runs; 0: any number. */
 static unsigned long programs_share(const struct uvd_fuzz *f)
 {
 	return (f->programs + f->jobs - 1) / f->jobs;

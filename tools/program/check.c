@@ -32,9 +32,10 @@ static bool leaks_objects(const char *control, char *text, size_t size)
 	size_t i;
 
 	json_array_foreach(json_object_get(status, "devices"), i, device)
-		json_object_foreach(json_object_get(device, "objects"), name, count) if (json_integer_value(count))
-			snprintf(text + strlen(text), size - strlen(text), " %lld %s,",
-				 (long long)json_integer_value(count), name);
+		json_object_foreach(json_object_get(device, "objects"), name, count)
+			if (json_integer_value(count))
+				snprintf(text + strlen(text), size - strlen(text), " %lld %s,",
+					 (long long)json_integer_value(count), name);
 	json_decref(status);
 	return status;
 }
@@ -44,8 +45,7 @@ static void leaks_charges(const char *control, char *text, size_t size)
 	json_t *accounts = control_json(control, "accounts"), *row;
 	size_t i;
 
-	json_array_foreach(json_object_get(accounts, "accounts"), i, row)
-	{
+	json_array_foreach(json_object_get(accounts, "accounts"), i, row) {
 		long long used = json_integer_value(json_object_get(row, "used"));
 		const char *what = json_string_value(json_object_get(row, "resource"));
 

@@ -223,8 +223,7 @@ static void numbers_learn(struct uvd_replay_call *c, const struct uvd_trace_deco
 	if (c->was->creates)
 		uvd_replay_learn(c, UVD_TRACE_HANDLE, c->was->created, now->created);
 	region = region_learn(c);
-	json_object_foreach(c->was->out, name, value)
-	{
+	json_object_foreach(c->was->out, name, value) {
 		is = json_object_get(now->out, name);
 		kind = json_is_integer(value) && json_is_integer(is) ? chosen_kind(c, name) : NULL;
 		if (!kind || (!c->was->creates && strcmp(kind, UVD_TRACE_FD) && !c->was->renews))
@@ -244,8 +243,7 @@ static void numbers_lose(struct uvd_replay_call *c)
 
 	if (c->was->creates)
 		uvd_replay_learn_lost(c, UVD_TRACE_HANDLE, c->was->created);
-	json_object_foreach(c->was->out, name, value)
-	{
+	json_object_foreach(c->was->out, name, value) {
 		kind = json_is_integer(value) ? chosen_kind(c, name) : NULL;
 		if (kind && (c->was->creates || c->was->renews || !strcmp(kind, UVD_TRACE_FD)))
 			uvd_replay_learn_lost(c, kind, json_integer_value(value));
@@ -323,8 +321,9 @@ static void outputs_compare(struct uvd_replay_call *c, long result)
 		open->handles = json_object(); /* the decoder remembers what it names: this is not the client's */
 	if (uvd_trace_decode(&c->r->reader, record, &now)) {
 		numbers_learn(c, &now);
-		json_object_foreach(c->was->out, name, value) if (!call_is_free(c))
-			output_compare(c, name, value, json_object_get(now.out, name));
+		json_object_foreach(c->was->out, name, value)
+			if (!call_is_free(c))
+				output_compare(c, name, value, json_object_get(now.out, name));
 	}
 	uvd_trace_decoded_free(&now);
 	if (open) {

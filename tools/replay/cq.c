@@ -84,7 +84,9 @@ static void completions_add(const struct uvd_replay_call *recorded, json_t *mine
 		if (!recorded || !uvd_replay_number_known(recorded, UVD_TRACE_QPN, wc.qp_num, &qpn))
 			qpn = wc.qp_num;
 		text = completion_text(&wc, qpn);
-		json_array_foreach(other, i, there) if (json_equal(text, there)) break;
+		json_array_foreach(other, i, there)
+			if (json_equal(text, there))
+				break;
 		if (i < json_array_size(other)) {
 			json_array_remove(other, i);
 			json_decref(text);
@@ -187,7 +189,8 @@ static void cq_compare(struct uvd_replay *r, struct uvd_replay_cq *cq, const str
 		poll_until(cq, cq->poll, LAST_MS);
 	json_array_foreach(cq->was, i, text)
 		uvd_replay_differs(r, was, "completion", json_string_value(text), "missing");
-	json_array_foreach(cq->now, i, text) uvd_replay_differs(r, was, "completion", "none", json_string_value(text));
+	json_array_foreach(cq->now, i, text)
+		uvd_replay_differs(r, was, "completion", "none", json_string_value(text));
 }
 
 static void cq_free(struct uvd_replay_cq *cq)

@@ -74,7 +74,9 @@ static bool asked_has_attr(const void *of, const char *pattern)
 	json_t *name;
 	size_t i;
 
-	json_array_foreach(c->attrs, i, name) if (!fnmatch(pattern, json_string_value(name), 0)) return true;
+	json_array_foreach(c->attrs, i, name)
+		if (!fnmatch(pattern, json_string_value(name), 0))
+			return true;
 	return false;
 }
 

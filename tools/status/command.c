@@ -56,8 +56,7 @@ static void print_device(json_t *device, bool objects)
 	if (json_object_get(device, "absent"))
 		printf("  no %s: uverbsd has no CAP_NET_RAW, unless it runs with `--separate no`\n",
 		       uvd_status_text(device, "absent"));
-	json_array_foreach(files, i, file)
-	{
+	json_array_foreach(files, i, file) {
 		printf("  open by %s, pid %lld, uid %lld: %lld objects\n",
 		       uvd_status_escape(escaped, uvd_status_text(file, "program")), uvd_status_value(file, "pid"),
 		       uvd_status_value(file, "uid"), uvd_status_value(file, "objects"));
@@ -77,7 +76,8 @@ static void print_status(json_t *status, bool objects)
 	size_t i;
 
 	printf("uverbsd, pid %lld, tree in %s\n", uvd_status_value(status, "pid"), uvd_status_text(status, "sysfs"));
-	json_array_foreach(json_object_get(status, "devices"), i, entry) print_device(entry, objects);
+	json_array_foreach(json_object_get(status, "devices"), i, entry)
+		print_device(entry, objects);
 	json_array_foreach(json_object_get(status, "memlock"), i, entry)
 		printf("registered memory of %s, pid %lld: %lld pages%s\n",
 		       uvd_status_escape(escaped, uvd_status_text(entry, "program")), uvd_status_value(entry, "pid"),
@@ -110,8 +110,7 @@ static void print_accounts(json_t *answer)
 	json_t *row, *limit;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "accounts"), i, row)
-	{
+	json_array_foreach(json_object_get(answer, "accounts"), i, row) {
 		limit = json_object_get(row, "limit");
 		print_account_user(row);
 		printf(": %lld %s", uvd_status_value(row, "used"), uvd_status_text(row, "resource"));
@@ -120,8 +119,7 @@ static void print_accounts(json_t *answer)
 		else
 			printf(", without a limit\n");
 	}
-	json_array_foreach(json_object_get(answer, "quotas"), i, row)
-	{
+	json_array_foreach(json_object_get(answer, "quotas"), i, row) {
 		printf("user %lld: %lld %s of %lld on %s\n", uvd_status_value(row, "uid"),
 		       uvd_status_value(row, "used"), uvd_status_text(row, "resource"), uvd_status_value(row, "limit"),
 		       uvd_status_text(row, "device"));

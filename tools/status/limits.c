@@ -53,8 +53,7 @@ static long long smallest_of_devices(const json_t *status, bool *clients)
 	size_t i;
 
 	*clients = false;
-	json_array_foreach(json_object_get(status, "devices"), i, device)
-	{
+	json_array_foreach(json_object_get(status, "devices"), i, device) {
 		limit = json_object_get(device, "memlock");
 		if (json_is_string(limit) && !strcmp(json_string_value(limit), "client"))
 			*clients = true;
@@ -73,8 +72,7 @@ void uvd_status_add_limits(json_t *status)
 	size_t i;
 
 	device = smallest_of_devices(status, &clients);
-	json_array_foreach(json_object_get(status, "memlock"), i, entry)
-	{
+	json_array_foreach(json_object_get(status, "memlock"), i, entry) {
 		const long long pid = uvd_status_value(entry, "pid");
 
 		bytes = device;

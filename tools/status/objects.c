@@ -56,8 +56,7 @@ static void objects_print(struct objects_lines *to, const json_t *list, unsigned
 	const json_t *object;
 	size_t i;
 
-	json_array_foreach(list, i, object)
-	{
+	json_array_foreach(list, i, object) {
 		snprintf(line, sizeof(line), "%*s", 2 * (int)depth, "");
 		objects_describe(line, object);
 		to->line(to->arg, uvd_status_escape(escaped, line));

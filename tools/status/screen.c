@@ -76,9 +76,9 @@ static const json_t *same_device(const json_t *status, const json_t *device)
 	const json_t *other;
 	size_t i;
 
-	json_array_foreach(
-		json_object_get(status, "devices"), i,
-		other) if (!strcmp(uvd_status_text(other, "device"), uvd_status_text(device, "device"))) return other;
+	json_array_foreach(json_object_get(status, "devices"), i, other)
+		if (!strcmp(uvd_status_text(other, "device"), uvd_status_text(device, "device")))
+			return other;
 	return NULL;
 }
 
@@ -98,8 +98,7 @@ static json_t *screen_processes_of(const json_t *device)
 	char key[32];
 	size_t i;
 
-	json_array_foreach(json_object_get(device, "files"), i, file)
-	{
+	json_array_foreach(json_object_get(device, "files"), i, file) {
 		snprintf(key, sizeof(key), "%lld", uvd_status_value(file, "pid"));
 		process = json_object_get(all, key);
 		if (!process) {
@@ -125,8 +124,7 @@ static void screen_types(char line[TYPES_TEXT], const json_t *types)
 	const char *name;
 
 	*line = '\0';
-	json_object_foreach((json_t *)types, name, count)
-	{
+	json_object_foreach((json_t *)types, name, count) {
 		const char *type = strstr(name, "_OBJECT_");
 		const size_t len = strlen(line);
 
@@ -165,8 +163,7 @@ static void screen_processes(struct uvd_status_screen *screen, const json_t *dev
 	size_t num = 0;
 	const char *pid;
 
-	json_object_foreach(processes, pid, process)
-	{
+	json_object_foreach(processes, pid, process) {
 		if (num++ < most)
 			screen_process(screen, process, all > 1);
 	}
@@ -265,8 +262,7 @@ static void screen_trees(struct uvd_status_screen *screen, const json_t *device)
 	const json_t *file;
 	size_t i;
 
-	json_array_foreach(json_object_get(device, "files"), i, file)
-	{
+	json_array_foreach(json_object_get(device, "files"), i, file) {
 		if (!json_array_size(json_object_get(file, "tree")))
 			continue;
 		uvd_status_line(screen, "%s", "");
@@ -287,9 +283,11 @@ void uvd_status_screen_print(struct uvd_status_screen *screen, const json_t *sta
 	uvd_status_line(screen, "uverbsd (%s) pid %lld: %zu devices, registered memory of %zu processes",
 			uvd_status_text(status, "transport"), uvd_status_value(status, "pid"), num,
 			json_array_size(json_object_get(status, "memlock")));
-	json_array_foreach(devices, i, device) screen_device(screen, device, before, seconds, most > 3 ? most : 3);
+	json_array_foreach(devices, i, device)
+		screen_device(screen, device, before, seconds, most > 3 ? most : 3);
 	uvd_status_screen_verbs(screen, status);
 	screen_memlock(screen, status);
-	json_array_foreach(devices, i, device) screen_trees(screen, device);
+	json_array_foreach(devices, i, device)
+		screen_trees(screen, device);
 	screen_end(screen);
 }

@@ -52,8 +52,7 @@ static const json_t *same_verb(const json_t *verbs, const json_t *verb)
 	const json_t *other;
 	size_t i;
 
-	json_array_foreach(verbs, i, other)
-	{
+	json_array_foreach(verbs, i, other) {
 		if (!strcmp(uvd_status_text(other, "name"), uvd_status_text(verb, "name")) &&
 		    !strcmp(uvd_status_text(other, "device"), uvd_status_text(verb, "device")))
 			return other;
@@ -61,7 +60,7 @@ static const json_t *same_verb(const json_t *verbs, const json_t *verb)
 	return NULL;
 }
 
-/* How many calls this histogram has in the bucket. It is sorted; *at is where the last look-up ended. */
+/* Returns how many calls this histogram has in the bucket. It is sorted; *at is where the last look-up ended. */
 static long long histogram_count(const json_t *histogram, size_t *at, long long highest)
 {
 	const json_t *bucket;
@@ -87,8 +86,7 @@ static long long verb_percentile(const json_t *verb, const json_t *before, long 
 	long long sum = 0, highest;
 	size_t i, at = 0;
 
-	json_array_foreach(histogram, i, bucket)
-	{
+	json_array_foreach(histogram, i, bucket) {
 		highest = json_integer_value(json_array_get(bucket, 0));
 		sum += json_integer_value(json_array_get(bucket, 1)) - histogram_count(old, &at, highest);
 		if (calls > 0 && sum * 100 >= calls * percent)
@@ -109,8 +107,7 @@ void uvd_status_add_rates(const json_t *verbs, const json_t *before, double seco
 	json_t *verb;
 	size_t i;
 
-	json_array_foreach(verbs, i, verb)
-	{
+	json_array_foreach(verbs, i, verb) {
 		const json_t *old = same_verb(before, verb);
 		const long long calls = uvd_status_value(verb, "calls") - uvd_status_value(old, "calls");
 

@@ -245,8 +245,7 @@ static void remember_details(const struct uvd_trace_decoded *d, json_t *known)
 	json_t *value;
 	char note[64];
 
-	json_object_foreach(d->numbers, name, value)
-	{
+	json_object_foreach(d->numbers, name, value) {
 		const json_t *number = json_object_get(d->out, name);
 
 		if (!json_is_integer(number) || !number_is_of_object(json_string_value(value)))

@@ -77,12 +77,13 @@ void uvd_trace_summary_print(FILE *to, json_t *summary, bool as_json)
 		json_dumpf(summary, to, JSON_COMPACT | JSON_SORT_KEYS);
 		fputc('\n', to);
 	} else if (lines) {
-		json_object_foreach(summary, name, verb) lines[num++] = (struct line){
-			.name = name,
-			.calls = json_integer_value(json_object_get(verb, "calls")),
-			.errors = json_integer_value(json_object_get(verb, "errors")),
-			.ns = json_integer_value(json_object_get(verb, "ns")),
-		};
+		json_object_foreach(summary, name, verb)
+			lines[num++] = (struct line){
+				.name = name,
+				.calls = json_integer_value(json_object_get(verb, "calls")),
+				.errors = json_integer_value(json_object_get(verb, "errors")),
+				.ns = json_integer_value(json_object_get(verb, "ns")),
+			};
 		qsort(lines, num, sizeof(*lines), by_time);
 		print_table(to, lines, num);
 	}

@@ -36,8 +36,7 @@ static json_t *nest(const json_t *flat, const struct uvd_trace_decoded *d)
 	const char *name, *part;
 	size_t len;
 
-	json_object_foreach((json_t *)flat, name, value)
-	{
+	json_object_foreach((json_t *)flat, name, value) {
 		word = d ? json_object_get(d->handles, name) : NULL;
 		if (d && !word)
 			word = json_object_get(d->words, name);
@@ -57,7 +56,9 @@ static bool is_nothing(const json_t *value)
 	json_t *field;
 
 	if (json_is_object(value))
-		json_object_foreach((json_t *)value, name, field) if (!is_nothing(field)) return false;
+		json_object_foreach((json_t *)value, name, field)
+			if (!is_nothing(field))
+				return false;
 	if (json_is_integer(value))
 		return !json_integer_value(value);
 	return json_is_object(value) || (text && *text && text[strspn(text, "0")] == '\0');
@@ -68,7 +69,9 @@ static bool is_list(const json_t *object)
 	const char *name;
 	json_t *value;
 
-	json_object_foreach((json_t *)object, name, value) if (!isdigit((unsigned char)*name)) return false;
+	json_object_foreach((json_t *)object, name, value)
+		if (!isdigit((unsigned char)*name))
+			return false;
 	return json_object_size(object);
 }
 
@@ -107,8 +110,7 @@ static void print_values(FILE *to, const json_t *object, int depth)
 	const char *name, *comma = "";
 	json_t *value;
 
-	json_object_foreach((json_t *)object, name, value)
-	{
+	json_object_foreach((json_t *)object, name, value) {
 		if (!few && is_nothing(value))
 			continue;
 		fprintf(to, "%s%s%s", comma, list ? "" : name, list ? "" : "=");
@@ -215,7 +217,7 @@ static json_t *open_json(const struct uvd_trace_open *open)
 	return o;
 }
 
-/* What an entry has not. */
+/* Adds a value that only calls have: for an entry, drops the value instead. */
 static void call_add(json_t *o, const struct uvd_trace_decoded *d, const char *name, json_t *value)
 {
 	if (d->entry)

@@ -43,13 +43,13 @@ static void remove_address(struct uvd_trace_decoded *d, const char *wr)
 	if (!type || !strcmp(type, "UD"))
 		return;
 	snprintf(prefix, sizeof(prefix), "%s.wr.ud.", wr);
-	json_object_foreach_safe(d->in, next, name, value) if (!strncmp(name, prefix, strlen(prefix)))
-	{
-		json_object_del(d->handles, name);
-		json_object_del(d->numbers, name);
-		json_object_del(d->words, name);
-		json_object_del(d->in, name);
-	}
+	json_object_foreach_safe(d->in, next, name, value)
+		if (!strncmp(name, prefix, strlen(prefix))) {
+			json_object_del(d->handles, name);
+			json_object_del(d->numbers, name);
+			json_object_del(d->words, name);
+			json_object_del(d->in, name);
+		}
 }
 
 /* Adds `num` scatter/gather elements of a work request. Returns how many bytes of `sges` are its own. */

@@ -20,12 +20,13 @@
 #include "backends/verbs/verbs.h"
 
 /*
- * Drivers whose REG_MR is known, and what they get with it beside what the InfiniBand core defines: see their headers.
+ * The drivers whose REG_MR is known, and the data that each gets with it beside the attributes of the InfiniBand core: see
+ * the drivers' headers.
  * docs/hca.md says which of them were tried.
  */
 static const struct borrow_driver {
 	enum rdma_driver_id id;
-	bool has_rights; /* it gives a context what the opener's capabilities allow */
+	bool has_rights; /* the driver gives each context the rights that the opener's capabilities allow */
 	uint32_t len; /* bytes of data */
 	union {
 		uint8_t bytes[UVD_REG_DRIVER_DATA];

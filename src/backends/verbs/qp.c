@@ -79,7 +79,7 @@ int hca_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask,
 
 	if (atomic_load(&hca_qp_device(base)->dead))
 		return -EIO;
-	/* The context of XRC targets is of all clients, and there are no requests: nobody waits for its lock. */
+	/* All clients share the context of XRC targets. An XRC target has no requests, so this change needs no lock. */
 	if (!base->pd)
 		return hca_result(ibv_modify_qp(qp->adapter, &copy, mask));
 	/*
@@ -119,7 +119,10 @@ int hca_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask, struct
 	return 0;
 }
 
-/* Before a QP goes: what it has received into its SRQ must not go with it. In the error state it receives no more. */
+/*
+ * Call before a QP is destroyed: receives completed into its SRQ must survive the QP. In the error state the QP receives
+ * no more.
+ */
 static void qp_leave_srq(struct hca_qp *qp)
 {
 	struct hca_context *context = hca_context(qp->qp.pd->context);

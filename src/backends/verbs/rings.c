@@ -74,7 +74,7 @@ unsigned int hca_max_rings(void)
 
 static void ring_cap(int *num, unsigned int rings, unsigned int rings_of_one)
 {
-	/* What each user needs beside, as the CQ of its QPs, comes out of the user's quarter. */
+	/* The user's quarter also holds the rings that each user needs beside these, such as the CQ of its QPs. */
 	const unsigned int left = rings > 4 * HCA_RINGS_BESIDE ? rings - 4 * HCA_RINGS_BESIDE : 0;
 
 	if (*num > (int)(left / rings_of_one))

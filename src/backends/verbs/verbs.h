@@ -490,8 +490,8 @@ int hca_bounce_check(const struct uvd_mr *mr);
 /* Makes a region that is copied. Returns 0 or a negative errno. */
 int hca_bounce_mr(struct hca_mr *mr);
 /*
- * Are the entries for copies? Where regions are borrowed, the adapter gets the others as they are. A key of ours can
- * equal one of the adapter's: then the entry means our region if that has its bytes.
+ * Do the entries name regions that are copied? Where regions are borrowed, the adapter gets the other entries as they
+ * are. A key of ours can equal one of the adapter's: the entry then means our region if our region contains its range.
  */
 bool hca_bounces(struct hca_context *context, struct hca_pd *pd, const struct ibv_sge *sges, uint32_t num_sge);
 /*

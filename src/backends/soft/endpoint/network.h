@@ -153,7 +153,7 @@ struct uvd_fabric {
 	/* Longest gap between two runs of a stream. The user's thread looks for the next one for twice this time. */
 	_Atomic uint64_t stream_gap_ns;
 	_Atomic uint64_t crowded_run_ns; /* shorter runs do not show whether CPUs are short */
-	/* How long a doorbell waits for the queue at most: the user's thread may need a CPU first, to see s_wanted. */
+	/* A doorbell waits this long for the queue at most: the user's thread may need a CPU first, to see s_wanted. */
 	_Atomic uint64_t let_go_ns;
 };
 
