@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "control/control.h"
+#include "fleet/internal.h"
 #include "fuzz/device.h"
 #include "fuzz/gen.h"
 
@@ -26,6 +27,8 @@ static struct {
 	struct uvd_control_traces *traces;
 	struct uvd_control_meters *meters;
 	struct uvd_device *dev;
+	struct uvd_fleet fleet;
+	struct uvd_fleet_place places[UVD_MAX_DEVICES];
 	struct sockaddr_un address;
 	socklen_t address_len;
 	bool may_change;
@@ -35,51 +38,50 @@ static struct {
 
 /* ---- the daemon's side ------------------------------------------------------------------------------------------- */
 
-static json_t *served_named(void *arg, const char *name)
+static struct uvd_fleet_place *served_place(void *arg, unsigned int i)
 {
-	return json_pack("{s:s%}", "name", name, strnlen(name, 8)) ?: uvd_control_refuse("not UTF-8");
+	return &served.places[i];
 }
 
-static const char *served_removed(void *arg, const char *name)
+/* Devices would cost most of an execution's time. */
+static const char *served_make(void *arg, struct uvd_fleet_place *place, const struct uvd_device_config *config)
 {
-	return strcmp(name, "hfi1_1") ? NULL : "hfi1_1";
+	return "no device is made here";
 }
 
-static void served_added(void *arg, const char *ibdev)
+static const char *served_remove(void *arg, struct uvd_fleet_place *place)
 {
+	return NULL;
 }
 
-static json_t *served_make(void *arg, const struct uvd_device_config *config)
+static json_t *served_removed(void *arg, struct uvd_fleet_place *place)
 {
-	/* Else what the engine knows of names would grow with each command. */
-	uvd_engine_texts_forget(served.dev->engine, config->ibdev);
-	return uvd_control_tell(config);
+	return uvd_control_tell(&place->config);
 }
 
-static bool served_taken(void *arg, const char *ibdev)
+static bool served_number_taken(void *arg, int number)
 {
-	return !strcmp(ibdev, "hfi1_0");
+	return !number;
 }
 
-static struct uvd_engine *served_engine(void *arg)
-{
-	return served.dev->engine;
-}
-
-static struct uvd_device *served_device(void *arg, unsigned int i)
-{
-	return i ? NULL : served.dev;
-}
-
-static const struct uvd_control_devices served_devices = {
-	.remove = served_named,
-	.add = served_named,
-	.removed = served_removed,
+static const struct uvd_fleet_ops served_ops = {
+	.place = served_place,
 	.make = served_make,
-	.added = served_added,
-	.taken = served_taken,
-	.engine = served_engine,
+	.remove = served_remove,
+	.removed = served_removed,
+	.number_taken = served_number_taken,
 };
+
+/* The device serves, and another one was removed. */
+static void served_begin_fleet(void)
+{
+	uvd_fleet_init(&served.fleet, served.dev->engine, NULL, &served_ops, NULL);
+	uvd_fleet_enter(&served.fleet, &served.places[0], &served.dev->config, served.dev);
+	served.places[0].state = UVD_PLACE_SERVES;
+	served.places[1].config = served.dev->config;
+	strcpy(served.places[1].config.ibdev, "hfi1_1");
+	served.places[1].config.number = 1;
+}
 
 /* A trace or a meter that has begun has no answer. */
 static json_t *served_stream(json_t *answer)
@@ -103,8 +105,8 @@ static json_t *served_answer(void *arg, const char *command, bool may_change)
 	/* Loading and unloading would change the process: it may only be asked for. */
 	if (uvd_control_is_plugin(command))
 		return uvd_control_plugin(served.plugins, command, false);
-	answer = uvd_control_device(command, served.may_change, &served_devices, NULL);
-	answer = answer ?: uvd_control_port(command, served.may_change, served_device, NULL);
+	answer = uvd_fleet_device_command(&served.fleet, command, served.may_change);
+	answer = answer ?: uvd_control_port(command, served.may_change, uvd_fleet_device, &served.fleet);
 	if (!answer && !strcmp(command, "accounts"))
 		answer = uvd_control_accounts(served.control, served.dev->engine->accounts);
 	return answer;
@@ -197,6 +199,7 @@ static void control_init(void)
 							    .engine = served.dev->engine };
 	if (!served.control)
 		abort();
+	served_begin_fleet();
 	served_begin_plugins();
 	served_begin_streams();
 	served_begin_filter();

@@ -113,26 +113,6 @@ void uvd_control_free(struct uvd_control *control);
 json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device *(*dev)(void *arg, unsigned int i),
 			 void *arg);
 
-/* The operations behind `device`. remove, add and make return the answer. */
-struct uvd_control_devices {
-	json_t *(*remove)(void *arg, const char *name); /* name: hfi1_0 or uverbs0 */
-	json_t *(*add)(void *arg, const char *name); /* adds a device that was removed */
-	/* The name, hfi1_0, of the removed device, or NULL. Valid until devices change. */
-	const char *(*removed)(void *arg, const char *name);
-	json_t *(*make)(void *arg, const struct uvd_device_config *config); /* adds a new device */
-	/* Call after a user has added a device: cancels the re-plug that a filter had scheduled for its name. */
-	void (*added)(void *arg, const char *ibdev);
-	bool (*taken)(void *arg, const char *ibdev); /* is there a device of this name? */
-	struct uvd_engine *(*engine)(void *arg); /* has the plug-ins, and what devices begin with */
-	bool maps_queues; /* clients can map the devices */
-};
-
-/*
- * Runs the commands `device remove NAME`, `device add NAME` and `device add [OPTION...]`. The options are those of a
- * device (src/options/options.h); they cannot contain blanks. Returns the answer, or NULL if it is another command or
- * if the answer comes later.
- */
-json_t *uvd_control_device(const char *command, bool may_change, const struct uvd_control_devices *devices, void *arg);
 /*
  * The commands that load, reload, unload and list plug-ins: `plugin ["load", FILE, "KEY=VALUE", ...]`,
  * `plugin ["reload", NAME, FILE or "", "KEY=VALUE", ...]`, `plugin ["unload", NAME]`, `plugin ["unload", NAME, "wait"]`

@@ -35,11 +35,10 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 {
 	struct uvd_daemon *d = w->data;
 
-	for (unsigned int i = 0; i < d->num_nodes; i++)
+	for (unsigned int i = 0; i < UVD_COUNT(d->nodes); i++)
 		if (d->nodes[i].cuse)
 			uvd_cuse_tick(d->nodes[i].cuse);
 	uvd_daemon_reap(d);
-	uvd_daemon_withdraw(d);
 	uvd_daemon_show_counters(d);
 }
 
@@ -112,7 +111,7 @@ static void say_ready(struct uvd_daemon *d)
 	char line[UVD_MAX_DEVICES * 48] = "";
 	size_t len = 0;
 
-	for (unsigned int i = 0; i < d->num_nodes; i++)
+	for (unsigned int i = 0; i < d->options->num_devices; i++)
 		len += snprintf(line + len, sizeof(line) - len, " %s", uvd_cuse_path(d->nodes[i].cuse));
 	/* Not through the log: programs that wait for this line must see it at any log level. */
 	dprintf(STDERR_FILENO, "uverbsd: ready:%s\n", line);
@@ -183,23 +182,10 @@ static int daemon_owners(void *arg, pid_t pid, uid_t uid, uid_t *uids, unsigned 
 	return d->link ? uvd_link_peer_owners(d->link, pid, uid, uids, max) : uvd_peer_owners(pid, uid, uids, max);
 }
 
-static void daemon_start_plugin_jobs(struct uvd_daemon *d)
-{
-	const struct uvd_control_plugin_config config = {
-		.loop = d->loop,
-		.control = d->control,
-		.engine = &d->engine,
-		.program = uvd_daemon_program,
-		.arg = d,
-	};
-
-	d->plugin_jobs = uvd_control_plugins_new(&config);
-}
-
 /* Sets everything up. Returns false if that fails, and the log says why; the caller calls daemon_stop() in any case. */
 static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options, int control)
 {
-	struct uvd_daemon_node *node;
+	const char *wrong;
 	int err;
 
 	d->options = options;
@@ -207,6 +193,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	d->log = uvd_log_new(STDERR_FILENO, "uverbsd", options->log_level);
 	uvd_crash_start("uverbsd", uvd_dispatch_site);
 	uvd_announce_init(&d->announce, options);
+	uvd_fleet_init(&d->fleet, &d->engine, d->log, &uvd_daemon_fleet_ops, d);
 	if (!start_loop(d))
 		return false;
 	if (d->link)
@@ -221,12 +208,10 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	if (!d->have_engine || !daemon_plugins(d) || uvd_options_give_texts(options, &d->engine))
 		return false;
 	uvd_control_charge(d->control, d->engine.accounts, daemon_owners, d);
-	daemon_start_plugin_jobs(d);
-	d->traces = uvd_control_traces_new(d->loop, d->control, &d->engine, uvd_daemon_program, d);
-	d->meters = uvd_control_meters_new(d->loop, d->control, &d->engine);
+	uvd_fleet_begin(&d->fleet, d->loop, d->control);
 	uvd_daemon_hook(d);
 	for (unsigned int i = 0; i < options->num_devices; i++)
-		if (uvd_daemon_add(d, &options->devices[i], &node))
+		if (!uvd_fleet_add(&d->fleet, &options->devices[i], &wrong))
 			return false;
 	if (!finish_start(d))
 		return false;
@@ -243,9 +228,9 @@ static void remove_tree(struct uvd_daemon *d)
 		return;
 	if (d->options->overlay)
 		uvd_sysfs_overlay_undo(d->options->sysfs);
-	for (unsigned int i = 0; i < d->num_nodes; i++)
+	for (unsigned int i = 0; i < UVD_COUNT(d->nodes); i++)
 		if (d->nodes[i].published)
-			uvd_sysfs_remove(d->options->sysfs, &d->nodes[i].dev->config);
+			uvd_sysfs_remove(d->options->sysfs, &d->nodes[i].place.dev->config);
 	uvd_sysfs_destroy(d->options->sysfs);
 }
 
@@ -253,15 +238,13 @@ static void remove_tree(struct uvd_daemon *d)
 static void daemon_stop(struct uvd_daemon *d)
 {
 	uvd_daemon_status_fini(d);
-	uvd_control_traces_free(d->traces);
-	uvd_control_meters_free(d->meters);
-	uvd_control_plugins_free(d->plugin_jobs);
+	uvd_fleet_end(&d->fleet);
 	uvd_announce_end(&d->announce);
 	/* First no new client finds the devices, then every call fails, and only then the nodes go. */
 	remove_tree(d);
-	for (unsigned int i = 0; i < d->num_nodes; i++)
-		if (d->nodes[i].dev)
-			uvd_device_set_gone(d->nodes[i].dev);
+	for (unsigned int i = 0; i < UVD_COUNT(d->nodes); i++)
+		if (d->nodes[i].place.dev)
+			uvd_device_set_gone(d->nodes[i].place.dev);
 	if ((d->grants && !uvd_grants_drain(d->grants, DRAIN_MS)) || !uvd_daemon_stop_nodes(d)) {
 		/* The kernel ends the nodes and the clients' calls when the process exits. */
 		uvd_logf(d->log, UVD_WARN, "a thread is held up by a client's memory; not waiting for it");
@@ -273,6 +256,7 @@ static void daemon_stop(struct uvd_daemon *d)
 	if (d->have_engine)
 		uvd_engine_fini(&d->engine);
 	uvd_plugins_free(d->plugins);
+	uvd_fleet_fini(&d->fleet);
 	if (d->loop)
 		ev_loop_destroy(d->loop);
 	uvd_log_free(d->log);

@@ -19,6 +19,14 @@ static struct uvd_daemon *daemon_of(struct uvd_engine *engine)
 	return container_of(engine, struct uvd_daemon, engine);
 }
 
+/* Returns NULL for a device that is so new that it has no node yet. */
+static const struct uvd_daemon_node *node_of(struct uvd_device *dev)
+{
+	struct uvd_fleet_place *place = __atomic_load_n(&dev->owner, __ATOMIC_ACQUIRE);
+
+	return place ? uvd_daemon_node_of(place) : NULL;
+}
+
 static int hook_ucap_create(struct uvd_engine *engine, const char *name, unsigned int bit, struct uvd_ucap_node *out)
 {
 	struct uvd_daemon *d = daemon_of(engine);
@@ -62,7 +70,7 @@ static const struct uvd_ucap_ops ucap_ops = { .create = hook_ucap_create, .remov
 static int hook_publish_port(struct uvd_device *dev, unsigned int port, bool up)
 {
 	struct uvd_daemon *d = daemon_of(dev->engine);
-	const struct uvd_daemon_node *n = __atomic_load_n(&dev->owner, __ATOMIC_ACQUIRE);
+	const struct uvd_daemon_node *n = node_of(dev);
 
 	/* A plug-in's device_init() is called before the device has its node. */
 	if (!n)
@@ -75,7 +83,7 @@ static int hook_publish_port(struct uvd_device *dev, unsigned int port, bool up)
 static int hook_publish_tables(struct uvd_device *dev, unsigned int port)
 {
 	struct uvd_daemon *d = daemon_of(dev->engine);
-	const struct uvd_daemon_node *n = __atomic_load_n(&dev->owner, __ATOMIC_ACQUIRE);
+	const struct uvd_daemon_node *n = node_of(dev);
 
 	if (!n || !n->published)
 		return 0;
@@ -95,6 +103,6 @@ void uvd_daemon_hook(struct uvd_daemon *d)
 	d->engine.ucaps.ops = &ucap_ops;
 	d->engine.publish_port = hook_publish_port;
 	d->engine.publish_tables = hook_publish_tables;
-	uvd_daemon_replug_init(d);
+	d->engine.replug = uvd_fleet_replug;
 	d->engine.take_facts = uvd_object_take_facts;
 }

@@ -11,13 +11,10 @@
 #include <sys/un.h>
 #include "broker/broker.h"
 #include "core/core.h"
+#include "fleet/fleet.h"
 #include "options/options.h"
-#include "sysfs/sysfs.h"
 
 struct uvd_control;
-struct uvd_control_plugins;
-struct uvd_control_meters;
-struct uvd_control_traces;
 struct uvd_cuse;
 struct uvd_grants;
 
@@ -25,30 +22,16 @@ struct uvd_daemon;
 
 enum { UVD_TICK_MS = 500 };
 
-/* The state of a device. NODE_GONE: it was removed and can be added again, or it was never there. */
-enum uvd_node_state { NODE_GONE, NODE_SERVES, NODE_GOING /* a thread unplugs it */, NODE_DRAINS /* files are open */ };
-
 struct uvd_daemon_node {
+	struct uvd_fleet_place place; /* after SERVES only open files need the device */
 	struct uvd_daemon *daemon;
-	enum uvd_node_state state;
-	struct uvd_device_config config; /* as asked for; ibdev empty: a later device has that name */
-	struct uvd_cuse *cuse; /* NULL where GONE */
-	struct uvd_device *dev; /* NULL where GONE; after SERVES only open files need it */
+	struct uvd_cuse *cuse; /* NULL where EMPTY */
 	unsigned int index; /* by which the broker knows the device */
-	bool published; /* the main thread changes it under port_lock of dev, for threads of the backend */
-	struct uvd_sysfs_counters shown; /* in the sysfs directory, or told to the broker */
+	bool published; /* the main thread changes it under port_lock of the device, for threads of the backend */
 	pthread_t remover; /* GOING */
 	atomic_bool removed; /* set by that thread */
 	atomic_bool lost; /* the session was ended from outside; set by a worker */
 	unsigned long asker; /* GOING: the number for uvd_control_finish(); 0: nobody has asked */
-	/* Not 0: on_replug removes the device, and adds it so much later. Set by a filter's thread. */
-	_Atomic uint64_t replug_ns;
-};
-
-/* A device that a filter has removed, and that comes back. */
-struct uvd_daemon_back {
-	struct ev_timer timer;
-	char ibdev[IBV_SYSFS_NAME_MAX]; /* empty: unused */
 };
 
 /*
@@ -80,28 +63,29 @@ struct uvd_daemon {
 	struct ev_loop *loop;
 	struct ev_signal on_term, on_int, on_hup;
 	struct ev_timer tick;
-	struct ev_async on_lost, on_removed, on_replug;
+	struct ev_async on_lost, on_removed;
 	struct uvd_control *control;
 	struct uvd_daemon_status status_answer;
 	struct uvd_grants *grants;
 	struct uvd_node_orphans orphans; /* found at the start */
 	struct uvd_plugins *plugins; /* loaded before the engine was made, and not the engine's yet; or NULL */
-	struct uvd_control_traces *traces;
-	struct uvd_control_meters *meters;
-	struct uvd_control_plugins *plugin_jobs;
+	struct uvd_fleet fleet;
 	struct uvd_engine engine;
 	bool have_engine, have_tree;
 	struct uvd_announce announce; /* without a broker */
 	struct uvd_daemon_node nodes[UVD_MAX_DEVICES];
-	unsigned int num_nodes;
-	struct uvd_daemon_back backs[UVD_MAX_DEVICES];
 	int status; /* the exit status */
 };
 
 /* ---- nodes.c ----------------------------------------------------------------------------------------------------- */
 
-/* Makes a device with its node, and publishes it. Returns NULL, or a text that says what failed; the log has more. */
-const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config *config, struct uvd_daemon_node **out);
+/* The daemon's devices. arg: struct uvd_daemon */
+extern const struct uvd_fleet_ops uvd_daemon_fleet_ops;
+static inline struct uvd_daemon_node *uvd_daemon_node_of(struct uvd_fleet_place *place)
+{
+	return container_of(place, struct uvd_daemon_node, place);
+}
+
 /* Frees the devices that were removed and that no client has open any more, or whose session was ended. */
 void uvd_daemon_reap(struct uvd_daemon *d);
 /*
@@ -112,30 +96,12 @@ void uvd_daemon_reap(struct uvd_daemon *d);
 bool uvd_daemon_lost(struct uvd_daemon *d);
 /* Ends all nodes, and closes all files. Drain the grants before. Returns false if some thread does not come back. */
 bool uvd_daemon_stop_nodes(struct uvd_daemon *d);
-/* Answers the control socket's command `device`. NULL: it is another command, or the answer comes later. */
-json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change);
 /* Called by the loop, every UVD_TICK_MS: publishes the counters of all ports. */
 void uvd_daemon_show_counters(struct uvd_daemon *d);
-/* Called by the loop, every UVD_TICK_MS: removes the devices whose adapter is gone. */
-void uvd_daemon_withdraw(struct uvd_daemon *d);
-/*
- * Unplugs the device and starts the thread that removes it; on_removed follows, and answers n->asker. Returns NULL, or a
- * text that says what went wrong.
- */
-const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n);
 /* Called by the loop when a remover has done its work. */
 void uvd_daemon_removed(struct uvd_daemon *d);
-/* Adds a removed device again. Returns the answer to the control socket's client, with `error` if it cannot. */
 /* Adds to an answer what the device lacks of its adapter, if anything, for want of a right of this process. */
 void uvd_daemon_tell_absent(json_t *answer, const struct uvd_device *dev);
-json_t *uvd_daemon_plug_in(struct uvd_daemon *d, const char *name);
-
-/* ---- replug.c ---------------------------------------------------------------------------------------------------- */
-
-/* Lets filters remove devices, which come back. Call it when the loop has been made, before the first device. */
-void uvd_daemon_replug_init(struct uvd_daemon *d);
-/* A user has added a device: one of its name that a filter has removed does not come back. */
-void uvd_daemon_replug_stop(struct uvd_daemon *d, const char *ibdev);
 
 /* separate.c: as uvd_daemon_main(), in two processes. */
 int uvd_daemon_separate(const struct uvd_options *options);
@@ -240,6 +206,8 @@ void uvd_daemon_hook(struct uvd_daemon *d);
 /* Call these when the loop has been made, and before it is destroyed. The second one waits for the thread. */
 void uvd_daemon_status_init(struct uvd_daemon *d);
 void uvd_daemon_status_fini(struct uvd_daemon *d);
+/* Answers `status`, later: returns NULL. */
+json_t *uvd_daemon_status(void *daemon);
 /* Answers a command of the control socket: a uvd_control_fn. */
 json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change);
 

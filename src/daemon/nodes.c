@@ -27,38 +27,7 @@ static void daemon_node_lost(void *arg)
 }
 
 /*
- * Returns a place for the device: the one that it had, a free one that belongs to no removed device, or a new one; if
- * there is none of these, that of another removed device. NULL: all places are in use.
- */
-static struct uvd_daemon_node *daemon_node_place(struct uvd_daemon *d, const struct uvd_device_config *config)
-{
-	struct uvd_daemon_node *unnamed = NULL, *others = NULL;
-
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++) {
-		if (n->state != NODE_GONE)
-			continue;
-		if (!strcmp(n->config.ibdev, config->ibdev))
-			return n;
-		if (n->config.ibdev[0])
-			others = n;
-		else
-			unnamed = n;
-	}
-	if (unnamed)
-		return unnamed;
-	return d->num_nodes < UVD_MAX_DEVICES ? &d->nodes[d->num_nodes++] : others;
-}
-
-/* The name is now this node's: removed devices that had it are not added again. */
-static void daemon_node_own_name(struct uvd_daemon *d, const struct uvd_daemon_node *owner)
-{
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
-		if (n != owner && n->state != NODE_SERVES && !strcmp(n->config.ibdev, owner->config.ibdev))
-			n->config.ibdev[0] = 0;
-}
-
-/*
- * Undoes what uvd_daemon_add() did before it failed. A client may have opened the node already: then the node is served
+ * Undoes what daemon_make() did before it failed. A client may have opened the node already: then the node is served
  * until the client closes it, as that of a removed device.
  */
 static void daemon_node_undo(struct uvd_daemon *d, struct uvd_daemon_node *n)
@@ -66,7 +35,7 @@ static void daemon_node_undo(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	if (!n->cuse)
 		return;
 	uvd_cuse_unplug(n->cuse);
-	n->state = NODE_DRAINS;
+	n->place.state = UVD_PLACE_DRAINS;
 	uvd_daemon_reap(d);
 }
 
@@ -86,7 +55,7 @@ static int index_at_broker(struct uvd_daemon *d, const struct uvd_device_config 
 /* The broker has the configuration that was asked for, but not what an adapter has. */
 static int broker_publishes(struct uvd_link *link, const struct uvd_daemon_node *n)
 {
-	const struct uvd_device_config *config = &n->dev->config;
+	const struct uvd_device_config *config = &n->place.dev->config;
 	int err = strcmp(config->backend, "verbs") ? 0 : uvd_link_tables(link, n->index, 0, config);
 
 	return err ? err : uvd_link_tell(link, UVD_WIRE_PUBLISH, n->index);
@@ -104,10 +73,10 @@ static const char *broker_refuses(int err)
 	}
 }
 
-static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
+static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n, const struct uvd_device_config *wanted)
 {
 	const struct uvd_options *o = d->options;
-	struct uvd_device_config config = n->config;
+	struct uvd_device_config config = *wanted;
 	struct uvd_cuse_config cuse = {
 		.number = config.number,
 		.mode = o->mode,
@@ -121,6 +90,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		.arg = n,
 	};
 	const struct uvd_persona *persona;
+	struct uvd_device *dev;
 	int err, index;
 
 	persona = uvd_plugins_persona(d->engine.plugins, config.persona);
@@ -138,48 +108,40 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	if (!n->cuse)
 		return err == -EEXIST ? "the number is taken" : "cannot make the node";
 	config.number = uvd_cuse_number(n->cuse);
-	n->dev = uvd_device_new(&d->engine, &config, &err);
-	if (!n->dev) {
+	dev = uvd_device_new(&d->engine, &config, &err);
+	if (!dev) {
 		uvd_logf(d->log, UVD_ERR, "%s: no device: %s", config.ibdev, uvd_errno_name(err));
 		return "cannot make the device";
 	}
-	/* A filter of the device may look for the node already, on a thread of its own: uvd_daemon_replug_init(). */
-	__atomic_store_n(&n->dev->owner, n, __ATOMIC_RELEASE);
-	if (uvd_cuse_start(n->cuse, n->dev))
+	uvd_fleet_enter(&d->fleet, &n->place, wanted, dev);
+	if (uvd_cuse_start(n->cuse, dev))
 		return "cannot serve the node";
 	/* The device is served already. A client may take a port down, or the adapter's change: the lock keeps that apart. */
-	uvd_lock(&n->dev->port_lock);
+	uvd_lock(&n->place.dev->port_lock);
 	if (d->link)
 		err = broker_publishes(d->link, n);
 	else
-		err = uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
+		err = uvd_sysfs_add(o->sysfs, &n->place.dev->config, n->place.dev->persona, uvd_cuse_rdev(n->cuse),
+				    d->log);
 	n->published = !err;
-	uvd_unlock(&n->dev->port_lock);
+	uvd_unlock(&n->place.dev->port_lock);
 	if (err)
 		return "cannot publish the device";
-	n->state = NODE_SERVES;
+	n->place.state = UVD_PLACE_SERVES;
 	return NULL;
 }
 
-const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config *config, struct uvd_daemon_node **out)
+static const char *daemon_make(void *arg, struct uvd_fleet_place *place, const struct uvd_device_config *config)
 {
-	const struct uvd_device_config copy = *config; /* config may point into the place, which is overwritten */
-	struct uvd_daemon_node *n = daemon_node_place(d, &copy);
-	struct uvd_device_config was;
+	struct uvd_daemon_node *n = uvd_daemon_node_of(place);
+	const struct uvd_fleet_place kept = *place;
+	struct uvd_daemon *d = arg;
 	const char *wrong;
 
-	if (!n)
-		return "there are too many devices";
-	was = n->config;
-	*n = (struct uvd_daemon_node){ .daemon = d, .config = copy };
-	wrong = plug_in(d, n);
-	if (wrong) {
+	*n = (struct uvd_daemon_node){ .daemon = d, .place = kept };
+	wrong = plug_in(d, n, config);
+	if (wrong)
 		daemon_node_undo(d, n);
-		n->config = was; /* the removed device can be added again */
-	} else {
-		daemon_node_own_name(d, n);
-	}
-	*out = n;
 	return wrong;
 }
 
@@ -188,20 +150,21 @@ const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config 
 static void show_port_counters(struct uvd_daemon_node *n, unsigned int port)
 {
 	const struct uvd_daemon *d = n->daemon;
-	uint64_t *shown = n->shown.ports[port - 1], values[UVD_PORT_COUNTERS];
+	uint64_t *shown = n->place.shown.ports[port - 1], values[UVD_PORT_COUNTERS];
 
-	if (uvd_device_query_counters(n->dev, port, values) || !memcmp(values, shown, sizeof(values)))
+	if (uvd_device_query_counters(n->place.dev, port, values) || !memcmp(values, shown, sizeof(values)))
 		return;
 	if (!d->link)
-		uvd_sysfs_set_counters(d->options->sysfs, &n->dev->config, n->dev->persona, port, &n->shown, values);
+		uvd_sysfs_set_counters(d->options->sysfs, &n->place.dev->config, n->place.dev->persona, port,
+				       &n->place.shown, values);
 	else if (!uvd_link_counters(d->link, n->index, port, values))
 		memcpy(shown, values, sizeof(values));
 }
 
 void uvd_daemon_show_counters(struct uvd_daemon *d)
 {
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
-		for (unsigned int p = 1; n->published && p <= n->dev->config.num_ports; p++)
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + UVD_COUNT(d->nodes); n++)
+		for (unsigned int p = 1; n->published && p <= n->place.dev->config.num_ports; p++)
 			show_port_counters(n, p);
 }
 
@@ -211,7 +174,7 @@ static void *remove_thread(void *arg)
 {
 	struct uvd_daemon_node *n = arg;
 
-	uvd_device_remove(n->dev);
+	uvd_device_remove(n->place.dev);
 	n->removed = true;
 	ev_async_send(n->daemon->loop, &n->daemon->on_removed);
 	return NULL;
@@ -224,18 +187,21 @@ static void refresh_overlay(struct uvd_daemon *d)
 		uvd_sysfs_overlay(d->options->sysfs, d->log);
 }
 
-const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
+/* Unplugs the device and starts the thread that removes it; on_removed follows, and answers n->asker. */
+static const char *daemon_remove(void *arg, struct uvd_fleet_place *place)
 {
+	struct uvd_daemon_node *n = uvd_daemon_node_of(place);
+	struct uvd_daemon *d = arg;
 	int err;
 
 	n->asker = 0;
-	n->config.number = n->dev->config.number;
+	n->place.config.number = n->place.dev->config.number;
 	/* In the order of ib_uverbs: first no new client finds the device, then open files are cut off from it. */
-	uvd_lock(&n->dev->port_lock);
+	uvd_lock(&n->place.dev->port_lock);
 	if (!d->link)
-		uvd_sysfs_remove(d->options->sysfs, &n->dev->config);
+		uvd_sysfs_remove(d->options->sysfs, &n->place.dev->config);
 	n->published = false;
-	uvd_unlock(&n->dev->port_lock);
+	uvd_unlock(&n->place.dev->port_lock);
 	refresh_overlay(d);
 	uvd_cuse_unplug(n->cuse); /* a broker also removes it from the sysfs directory */
 	err = uvd_thread_start(&n->remover, 0, remove_thread, n);
@@ -245,7 +211,7 @@ const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
 			 uvd_cuse_path(n->cuse), uvd_errno_name(err));
 		return "no thread to remove it";
 	}
-	n->state = NODE_GOING;
+	n->place.state = UVD_PLACE_GOING;
 	return NULL;
 }
 
@@ -260,17 +226,17 @@ static bool has_files(struct uvd_cuse *c)
 static void free_node(struct uvd_daemon_node *n)
 {
 	uvd_cuse_free(n->cuse);
-	if (n->dev)
-		uvd_device_put(n->dev);
+	if (n->place.dev)
+		uvd_device_put(n->place.dev);
 	n->cuse = NULL;
-	n->dev = NULL;
-	n->state = NODE_GONE;
+	n->place.dev = NULL;
+	n->place.state = UVD_PLACE_EMPTY;
 }
 
 void uvd_daemon_reap(struct uvd_daemon *d)
 {
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
-		if (n->state == NODE_DRAINS && (n->lost || !has_files(n->cuse)) && uvd_cuse_stop(n->cuse))
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + UVD_COUNT(d->nodes); n++)
+		if (n->place.state == UVD_PLACE_DRAINS && (n->lost || !has_files(n->cuse)) && uvd_cuse_stop(n->cuse))
 			free_node(n);
 }
 
@@ -278,36 +244,23 @@ void uvd_daemon_removed(struct uvd_daemon *d)
 {
 	json_t *answer;
 
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++) {
-		if (n->state != NODE_GOING || !n->removed)
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + UVD_COUNT(d->nodes); n++) {
+		if (n->place.state != UVD_PLACE_GOING || !n->removed)
 			continue;
 		pthread_join(n->remover, NULL);
 		refresh_overlay(d); /* its User Capabilities may be gone, too */
-		answer = n->asker ? uvd_control_tell(&n->dev->config) : NULL;
-		n->state = NODE_DRAINS;
+		answer = n->asker ? uvd_control_tell(&n->place.dev->config) : NULL;
+		n->place.state = UVD_PLACE_DRAINS;
 		uvd_daemon_reap(d);
 		if (n->asker)
 			uvd_control_finish(d->control, n->asker, answer);
 	}
 }
 
-void uvd_daemon_withdraw(struct uvd_daemon *d)
-{
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++) {
-		if (n->state != NODE_SERVES || !atomic_exchange(&n->dev->adapter_gone, false))
-			continue;
-		if (!uvd_daemon_remove(d, n))
-			uvd_logf(d->log, UVD_WARN,
-				 "%s: the device is removed, because its adapter is gone; when the adapter is back, "
-				 "`uverbsctl device add %s` adds the device again",
-				 n->dev->config.ibdev, n->dev->config.ibdev);
-	}
-}
-
 bool uvd_daemon_lost(struct uvd_daemon *d)
 {
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
-		if (n->state == NODE_SERVES && n->lost)
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + UVD_COUNT(d->nodes); n++)
+		if (n->place.state == UVD_PLACE_SERVES && n->lost)
 			return true;
 	uvd_daemon_reap(d);
 	return false;
@@ -315,52 +268,20 @@ bool uvd_daemon_lost(struct uvd_daemon *d)
 
 bool uvd_daemon_stop_nodes(struct uvd_daemon *d)
 {
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++) {
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + UVD_COUNT(d->nodes); n++) {
 		if (!n->cuse)
 			continue;
 		/* After the stop no thread of the node is in a call, so a removal has no call to wait for. */
 		if (!uvd_cuse_stop(n->cuse))
 			return false;
-		if (n->state == NODE_GOING)
+		if (n->place.state == UVD_PLACE_GOING)
 			pthread_join(n->remover, NULL);
 		free_node(n);
 	}
 	return true;
 }
 
-/* ---- the control's commands -------------------------------------------------------------------------------------- */
-
-static struct uvd_daemon_node *daemon_node_find(struct uvd_daemon *d, const char *name)
-{
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
-		if (n->state == NODE_SERVES && uvd_control_is_called(&n->dev->config, name))
-			return n;
-	return NULL;
-}
-
-/* Finds a removed device, by its name or by the number that it last had. */
-static struct uvd_daemon_node *find_removed(struct uvd_daemon *d, const char *name)
-{
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
-		if (n->state != NODE_SERVES && n->config.ibdev[0] && uvd_control_is_called(&n->config, name))
-			return n;
-	return NULL;
-}
-
-static json_t *daemon_remove_device(void *arg, const char *name)
-{
-	struct uvd_daemon *d = arg;
-	struct uvd_daemon_node *n = daemon_node_find(d, name);
-	const char *wrong;
-
-	if (!n)
-		return uvd_control_refuse("there is no such device");
-	wrong = uvd_daemon_remove(d, n);
-	if (wrong)
-		return uvd_control_refuse(wrong);
-	n->asker = uvd_control_later(d->control);
-	return NULL;
-}
+/* ---- the fleet -------------------------------------------------------------------------------------- */
 
 void uvd_daemon_tell_absent(json_t *answer, const struct uvd_device *dev)
 {
@@ -370,85 +291,52 @@ void uvd_daemon_tell_absent(json_t *answer, const struct uvd_device *dev)
 		json_object_set_new(answer, "absent", json_string(absent));
 }
 
-static json_t *daemon_make_device(void *arg, const struct uvd_device_config *config)
+static void daemon_made(void *arg, struct uvd_fleet_place *place, json_t *answer)
 {
-	struct uvd_daemon *d = arg;
-	struct uvd_daemon_node *n;
-	const char *wrong = uvd_daemon_add(d, config, &n);
-	json_t *answer;
-
-	if (wrong)
-		return uvd_control_refuse(wrong);
-	refresh_overlay(d);
-	answer = uvd_control_tell(&n->dev->config);
-	uvd_daemon_tell_absent(answer, n->dev);
-	return answer;
-}
-
-static bool daemon_device_taken(void *arg, const char *ibdev)
-{
-	return daemon_node_find(arg, ibdev);
-}
-
-static struct uvd_engine *daemon_device_engine(void *arg)
-{
-	struct uvd_daemon *d = arg;
-
-	return &d->engine;
+	refresh_overlay(arg);
+	uvd_daemon_tell_absent(answer, place->dev);
 }
 
 /* Does one of our nodes have the number, if only that of a removed device? */
-static bool daemon_number_taken(struct uvd_daemon *d, int number)
+static bool daemon_number_taken(void *arg, int number)
 {
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
+	struct uvd_daemon *d = arg;
+
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + UVD_COUNT(d->nodes); n++)
 		if (n->cuse && uvd_cuse_number(n->cuse) == number)
 			return true;
 	return false;
 }
 
-json_t *uvd_daemon_plug_in(struct uvd_daemon *d, const char *name)
+static struct uvd_fleet_place *daemon_place(void *arg, unsigned int i)
 {
-	struct uvd_device_config config;
-	struct uvd_daemon_node *n;
+	struct uvd_daemon *d = arg;
 
-	n = find_removed(d, name);
-	if (!n || daemon_node_find(d, n->config.ibdev))
-		return uvd_control_refuse(n || daemon_node_find(d, name) ? "the device is plugged in already"
-									 : "no such device was removed");
-	config = n->config;
-	if (daemon_number_taken(d, config.number))
-		config.number = -1;
-	return daemon_make_device(d, &config);
+	return &d->nodes[i].place;
 }
 
-static json_t *daemon_add_device(void *arg, const char *name)
+/* uvd_daemon_removed() answers. */
+static json_t *daemon_remove_asked(void *arg, struct uvd_fleet_place *place)
 {
-	return uvd_daemon_plug_in(arg, name);
+	struct uvd_daemon *d = arg;
+
+	uvd_daemon_node_of(place)->asker = uvd_control_later(d->control);
+	return NULL;
 }
 
-static const char *daemon_device_removed(void *arg, const char *name)
+static void daemon_settle(void *arg)
 {
-	const struct uvd_daemon_node *n = find_removed(arg, name);
-
-	return n ? n->config.ibdev : NULL;
+	uvd_daemon_reap(arg);
 }
 
-static void daemon_device_added(void *arg, const char *ibdev)
-{
-	uvd_daemon_replug_stop(arg, ibdev);
-}
-
-json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change)
-{
-	static const struct uvd_control_devices devices = { .remove = daemon_remove_device,
-							    .add = daemon_add_device,
-							    .removed = daemon_device_removed,
-							    .make = daemon_make_device,
-							    .added = daemon_device_added,
-							    .taken = daemon_device_taken,
-							    .engine = daemon_device_engine };
-
-	/* A removed device whose last file was closed gives up its number now, not at the next tick. */
-	uvd_daemon_reap(d);
-	return uvd_control_device(command, may_change, &devices, d);
-}
+const struct uvd_fleet_ops uvd_daemon_fleet_ops = {
+	.place = daemon_place,
+	.make = daemon_make,
+	.made = daemon_made,
+	.remove = daemon_remove,
+	.removed = daemon_remove_asked,
+	.number_taken = daemon_number_taken,
+	.settle = daemon_settle,
+	.status = uvd_daemon_status,
+	.program = uvd_daemon_program,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Answers the control socket's commands: `status`, `accounts`, `restart`, `port`, and by nodes.c `device`. */
+/* Answers the control socket's commands `status` and `restart`; the fleet answers the others. */
 #include "control/control.h"
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
@@ -72,7 +72,7 @@ static void collect_file(void *arg, const struct uvd_opener *opener, struct uvd_
 
 static bool collect_node(struct status_facts *all, struct node_facts *facts, const struct uvd_daemon_node *n)
 {
-	const struct uvd_device_config *config = &n->dev->config;
+	const struct uvd_device_config *config = &n->place.dev->config;
 	struct uvd_cuse_counters counters;
 	char rdev[32];
 
@@ -80,7 +80,7 @@ static bool collect_node(struct status_facts *all, struct node_facts *facts, con
 	if (!facts->files)
 		return false;
 	facts->all = all;
-	facts->dev = uvd_device_get(n->dev);
+	facts->dev = uvd_device_get(n->place.dev);
 	uvd_cuse_count(n->cuse, &counters);
 	uvd_cuse_each_file(n->cuse, collect_file, facts);
 	snprintf(rdev, sizeof(rdev), "%u:%u", major(uvd_cuse_rdev(n->cuse)), minor(uvd_cuse_rdev(n->cuse)));
@@ -89,10 +89,10 @@ static bool collect_node(struct status_facts *all, struct node_facts *facts, con
 		uvd_cuse_path(n->cuse), "rdev", rdev, "device", config->ibdev, "backend", config->backend, "persona",
 		config->persona, "abi", config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "requests",
 		(json_int_t)counters.requests, "workers", counters.workers, "open", counters.files, "objects",
-		uvd_control_objects(n->dev), "refused", (json_int_t)uvd_device_refused(n->dev), "removed",
-		n->state != NODE_SERVES, "memlock", uvd_control_memlock(config));
-	if (n->state == NODE_SERVES)
-		uvd_daemon_tell_absent(facts->node, n->dev);
+		uvd_control_objects(n->place.dev), "refused", (json_int_t)uvd_device_refused(n->place.dev), "removed",
+		n->place.state != UVD_PLACE_SERVES, "memlock", uvd_control_memlock(config));
+	if (n->place.state == UVD_PLACE_SERVES)
+		uvd_daemon_tell_absent(facts->node, n->place.dev);
 	return facts->node;
 }
 
@@ -150,7 +150,7 @@ static bool status_collect(struct status_facts *facts, struct uvd_daemon *d)
 	facts->copies = malloc(UVD_CONTROL_OBJECTS * sizeof(*facts->copies));
 	if (!facts->copies)
 		return false;
-	for (unsigned int i = 0; i < d->num_nodes; i++)
+	for (unsigned int i = 0; i < UVD_COUNT(d->nodes); i++)
 		if (d->nodes[i].cuse && !collect_node(facts, &facts->nodes[facts->num_nodes++], &d->nodes[i]))
 			return false;
 	facts->accounts = malloc(MOST_ACCOUNTS * sizeof(*facts->accounts));
@@ -285,8 +285,9 @@ static void on_status_done(struct ev_loop *loop, struct ev_async *w, int events)
 	status_continue(d);
 }
 
-static json_t *status_ask(struct uvd_daemon *d)
+json_t *uvd_daemon_status(void *daemon)
 {
+	struct uvd_daemon *d = daemon;
 	struct uvd_daemon_status *s = &d->status_answer;
 
 	if (s->next)
@@ -321,16 +322,6 @@ void uvd_daemon_status_fini(struct uvd_daemon *d)
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
 
-static struct uvd_device *status_device(void *daemon, unsigned int i)
-{
-	struct uvd_daemon *d = daemon;
-
-	for (unsigned int at = 0; at < d->num_nodes; at++)
-		if (d->nodes[at].state == NODE_SERVES && !i--)
-			return d->nodes[at].dev;
-	return NULL;
-}
-
 /* The broker ends this process by a signal. The loop handles the signal after it has sent the answer. */
 static json_t *restart_answer(struct uvd_daemon *d, bool may_change)
 {
@@ -353,22 +344,7 @@ static json_t *restart_answer(struct uvd_daemon *d, bool may_change)
 json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
 {
 	struct uvd_daemon *d = daemon;
-	json_t *answer;
 
-	if (!strcmp(command, "status"))
-		return status_ask(d);
-	if (!strcmp(command, "accounts"))
-		return uvd_control_accounts(d->control, d->engine.accounts);
-	if (!strcmp(command, "restart"))
-		return restart_answer(d, may_change);
-	if (uvd_control_is_plugin(command))
-		return uvd_control_plugin(d->plugin_jobs, command, may_change);
-	if (uvd_control_is_filter(command))
-		return uvd_control_filter(d->plugin_jobs, command, may_change);
-	if (uvd_control_is_trace(command))
-		return uvd_control_trace(d->traces, command, may_change);
-	if (uvd_control_is_meter(command))
-		return uvd_control_meter(d->meters, may_change);
-	answer = uvd_control_port(command, may_change, status_device, d);
-	return answer ? answer : uvd_daemon_answer_device(d, command, may_change);
+	return strcmp(command, "restart") ? uvd_fleet_answer(&d->fleet, command, may_change)
+					  : restart_answer(d, may_change);
 }

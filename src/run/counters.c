@@ -10,7 +10,7 @@
 #include "run/internal.h"
 
 /* Caller holds counters_lock. */
-static void show_port(const struct uvd_run_engine *e, struct uvd_run_device *d, unsigned int port)
+static void show_port(const struct uvd_run_engine *e, struct uvd_fleet_place *d, unsigned int port)
 {
 	uint64_t values[UVD_PORT_COUNTERS];
 	char sys[PATH_MAX + 8];
@@ -24,7 +24,7 @@ static void show_port(const struct uvd_run_engine *e, struct uvd_run_device *d, 
 void uvd_run_show_counters(struct uvd_run_engine *e)
 {
 	uvd_lock(&e->counters_lock);
-	for (struct uvd_run_device *d = e->devices; d < e->devices + e->num_devices; d++)
+	for (struct uvd_fleet_place *d = e->devices; d < e->devices + UVD_MAX_DEVICES; d++)
 		for (unsigned int p = 1; d->dev && p <= d->dev->config.num_ports; p++)
 			show_port(e, d, p);
 	uvd_unlock(&e->counters_lock);
@@ -39,7 +39,7 @@ void uvd_run_show_counters_at(struct uvd_run_engine *e, const char *path)
 	if (!strstr(path, "counters") || sscanf(path, "sys/class/infiniband/%63[^/]/ports/%u/", ibdev, &port) != 2)
 		return;
 	uvd_lock(&e->counters_lock);
-	for (struct uvd_run_device *d = e->devices; d < e->devices + e->num_devices; d++)
+	for (struct uvd_fleet_place *d = e->devices; d < e->devices + UVD_MAX_DEVICES; d++)
 		if (d->dev && !strcmp(d->config.ibdev, ibdev) && port >= 1 && port <= d->dev->config.num_ports)
 			show_port(e, d, port);
 	uvd_unlock(&e->counters_lock);

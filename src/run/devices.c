@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The devices of a run: published and found by number, unplugged and plugged in again. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "control/control.h"
 #include "run/internal.h"
 #include "sysfs/sysfs.h"
 #include "util/util.h"
 
 void uvd_run_devices_init(struct uvd_run_engine *e)
 {
-	pthread_mutex_init(&e->devices_lock, NULL);
+	uvd_fleet_init(&e->fleet, &e->core, e->log, &uvd_run_fleet_ops, e);
 	pthread_mutex_init(&e->counters_lock, NULL);
 }
 
 void uvd_run_devices_fini(struct uvd_run_engine *e)
 {
-	for (unsigned int i = 0; i < e->num_devices; i++)
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++)
 		if (e->devices[i].dev)
 			uvd_device_put(e->devices[i].dev);
-	pthread_mutex_destroy(&e->devices_lock);
+	uvd_fleet_fini(&e->fleet);
 	pthread_mutex_destroy(&e->counters_lock);
 }
 
@@ -57,80 +57,111 @@ static void run_device_unpublish(struct uvd_run_engine *e, const struct uvd_devi
 	uvd_dir_remove(e->rootfd, node);
 }
 
-/*
- * Returns the entry that the device's number had before, else a new one, or the entry of another unplugged device if
- * the table is full. NULL: every entry has a device.
- */
-static struct uvd_run_device *run_device_place(struct uvd_run_engine *e, const struct uvd_device_config *config)
+static struct uvd_fleet_place *run_place(void *arg, unsigned int i)
 {
-	struct uvd_run_device *d, *unplugged = NULL;
+	struct uvd_run_engine *e = arg;
 
-	for (d = e->devices; d < e->devices + e->num_devices; d++) {
-		if (d->dev)
-			continue;
-		if (d->config.number == config->number)
-			return d;
-		unplugged = d;
-	}
-	return e->num_devices < UVD_MAX_DEVICES ? &e->devices[e->num_devices] : unplugged;
+	return &e->devices[i];
 }
 
-int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config *config)
+static bool run_number_taken(void *arg, int number)
 {
-	struct uvd_run_device *d = run_device_place(e, config);
-	struct uvd_device *dev;
-	int err = -ENOSPC;
+	struct uvd_run_engine *e = arg;
 
-	dev = d ? uvd_device_new(&e->core, config, &err) : NULL;
-	if (!dev)
-		return err;
-	uvd_lock(&e->counters_lock);
-	/* Enter the device into the table before the name is published: a client that sees the name can open it. */
-	uvd_lock(&e->devices_lock);
-	*d = (struct uvd_run_device){ .config = *config, .dev = dev };
-	if (d == &e->devices[e->num_devices])
-		e->num_devices++;
-	uvd_unlock(&e->devices_lock);
-	/* A client may take a port down meanwhile, which changes the same files. */
-	uvd_lock(&dev->port_lock);
-	err = run_device_publish(e, dev);
-	uvd_unlock(&dev->port_lock);
-	uvd_unlock(&e->counters_lock);
-	if (err)
-		uvd_run_device_remove(e, d);
-	return err;
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++)
+		if (e->devices[i].dev && e->devices[i].config.number == number)
+			return true;
+	return false;
 }
 
-void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d)
+/* Waits for calls in progress. Afterwards the node, the sysfs files and the clients' objects are gone. */
+static const char *run_device_remove(void *arg, struct uvd_fleet_place *place)
 {
-	struct uvd_device *dev = d->dev;
+	struct uvd_run_engine *e = arg;
+	struct uvd_device *dev = place->dev;
 
 	uvd_lock(&e->counters_lock);
 	/* A thread of the backend may be writing there. */
 	uvd_lock(&dev->port_lock);
-	run_device_unpublish(e, &d->config);
+	run_device_unpublish(e, &place->config);
 	uvd_unlock(&dev->port_lock);
-	uvd_lock(&e->devices_lock);
-	d->dev = NULL;
-	uvd_unlock(&e->devices_lock);
+	place->state = UVD_PLACE_EMPTY;
+	uvd_fleet_leave(place);
 	uvd_unlock(&e->counters_lock);
 	uvd_device_remove(dev);
 	uvd_run_files_zap(&e->files, dev);
 	uvd_device_put(dev);
+	return NULL;
 }
+
+static json_t *run_device_removed(void *arg, struct uvd_fleet_place *place)
+{
+	return uvd_control_tell(&place->config);
+}
+
+/* Enters the device into its place before the name is published: a client that sees the name can open it. */
+static int run_device_begin(struct uvd_run_engine *e, struct uvd_fleet_place *place, struct uvd_device *dev)
+{
+	int err;
+
+	uvd_lock(&e->counters_lock);
+	uvd_fleet_enter(&e->fleet, place, &dev->config, dev);
+	/* A client may take a port down meanwhile, which changes the same files. */
+	uvd_lock(&dev->port_lock);
+	err = run_device_publish(e, dev);
+	uvd_unlock(&dev->port_lock);
+	place->state = UVD_PLACE_SERVES;
+	uvd_unlock(&e->counters_lock);
+	if (err)
+		run_device_remove(e, place);
+	return err;
+}
+
+static const char *run_device_make(void *arg, struct uvd_fleet_place *place, const struct uvd_device_config *wanted)
+{
+	struct uvd_device_config config = *wanted;
+	struct uvd_run_engine *e = arg;
+	struct uvd_device *dev;
+	int err;
+
+	if (config.number < 0)
+		for (config.number = 0; run_number_taken(e, config.number); config.number++)
+			;
+	if (run_number_taken(e, config.number))
+		return "a device with that number exists already";
+	dev = uvd_device_new(&e->core, &config, &err);
+	if (dev)
+		err = run_device_begin(e, place, dev);
+	if (!dev || err) {
+		snprintf(e->wrong, sizeof(e->wrong), "cannot make the device: %s", uvd_errno_name(err));
+		return e->wrong;
+	}
+	return NULL;
+}
+
+const struct uvd_fleet_ops uvd_run_fleet_ops = {
+	.place = run_place,
+	.make = run_device_make,
+	.remove = run_device_remove,
+	.removed = run_device_removed,
+	.number_taken = run_number_taken,
+	.status = uvd_run_status,
+	.program = uvd_run_program_name,
+	.maps_queues = true,
+};
 
 struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int number, bool *ours)
 {
 	struct uvd_device *dev = NULL;
 
 	*ours = false;
-	uvd_lock(&e->devices_lock);
-	for (unsigned int i = 0; i < e->num_devices && !dev; i++) {
-		if (e->devices[i].config.number != (int)number)
+	uvd_lock(&e->fleet.lock);
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES && !dev; i++) {
+		if (!e->devices[i].config.ibdev[0] || e->devices[i].config.number != (int)number)
 			continue;
 		*ours = true;
 		dev = e->devices[i].dev ? uvd_device_get(e->devices[i].dev) : NULL;
 	}
-	uvd_unlock(&e->devices_lock);
+	uvd_unlock(&e->fleet.lock);
 	return dev;
 }

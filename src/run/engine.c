@@ -47,16 +47,17 @@ struct host {
 
 static int add_devices(struct uvd_run_engine *e, const struct uvd_run_options *o)
 {
-	int err = 0;
+	const char *wrong = NULL;
 
-	for (unsigned int i = 0; i < o->num_devices && !err; i++) {
+	for (unsigned int i = 0; i < o->num_devices && !wrong; i++) {
 		struct uvd_device_config config = o->devices[i];
 
 		if (config.number < 0)
 			config.number = i;
-		err = uvd_run_device_add(e, &config);
+		if (!uvd_fleet_add(&e->fleet, &config, &wrong))
+			uvd_logf(e->log, UVD_ERR, "%s: %s", config.ibdev, wrong);
 	}
-	return err;
+	return wrong ? -EINVAL : 0;
 }
 
 static void host_settle(struct uvd_engine *core)
@@ -155,7 +156,7 @@ static int host_setup(struct host *h)
 		return -ENOENT;
 	err = err ?: host_setup_soft(h);
 	uvd_run_ucaps_init(e);
-	e->core.replug = uvd_run_control_replug;
+	e->core.replug = uvd_fleet_replug;
 	e->core.publish_tables = host_publish_tables;
 	e->core.take_facts = uvd_object_take_facts;
 	err = err ?: uvd_options_give_texts(h->l->options->parsed, &e->core) ?: add_devices(e, h->l->options);

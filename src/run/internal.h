@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include "core/core.h"
+#include "fleet/fleet.h"
 #include "dispatch/dispatch.h"
 #include "grant/grant.h"
 #include "run/file.h"
@@ -99,15 +100,6 @@ struct uvd_run_tree {
 	struct uvd_run_file *file; /* the file of the call's work, with a reference; valid only with call.work.run */
 };
 
-/* A device, plugged in or unplugged. */
-struct uvd_run_device {
-	struct uvd_device_config config;
-	struct uvd_device *dev; /* with a reference; NULL: unplugged */
-	uint64_t
-		replug_ns; /* not 0: the control's thread shall remove it, and add it so much later. Under devices_lock */
-	struct uvd_sysfs_counters shown; /* the engine's counters_lock */
-};
-
 /* A User Capability's node. */
 struct uvd_run_ucap {
 	char name[UVD_UCAP_NAME]; /* "": the entry is unused */
@@ -118,12 +110,10 @@ struct uvd_run_ucap {
 
 struct uvd_run_engine {
 	struct uvd_engine core;
-	pthread_mutex_t devices_lock; /* protects the next two; once the control's thread runs, it alone changes them */
-	struct uvd_run_device devices[UVD_MAX_DEVICES];
-	unsigned int num_devices;
-	struct uvd_run_control *control; /* NULL: there is none. Under devices_lock */
-	bool no_control; /* there will be none: it has ended or could not start. Under devices_lock */
-	/* Orders writes to the files of counters. Also held when a device is published or removed. Taken before devices_lock. */
+	struct uvd_fleet fleet;
+	struct uvd_fleet_place devices[UVD_MAX_DEVICES]; /* once the control's thread runs, it alone changes them */
+	char wrong[64]; /* why the last device could not be made */
+	/* Orders writes to the files of counters. Also held when a device is published or removed. Taken before the fleet's lock. */
 	pthread_mutex_t counters_lock;
 	struct uvd_run_files files;
 	struct uvd_grants *grants; /* loans of callers' threads */
@@ -200,16 +190,8 @@ int uvd_run_folder(struct uvd_run_tree *tree, bool in_run);
 
 void uvd_run_devices_init(struct uvd_run_engine *e);
 void uvd_run_devices_fini(struct uvd_run_engine *e);
-/*
- * Creates a device and publishes it. It takes the entry of the table that its number had before, or another unused one.
- * Returns 0, or a negative errno, and then the device does not exist.
- */
-int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config *config);
-/*
- * Unplugs the device, which clients may have open, and puts the table's reference. Waits for calls in progress. On
- * return its node, its sysfs files and the clients' objects are gone; its entry of the table keeps the configuration.
- */
-void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d);
+/* The run's devices. arg: struct uvd_run_engine */
+extern const struct uvd_fleet_ops uvd_run_fleet_ops;
 /* Returns uverbsN with a reference, or NULL: *ours is true if it is unplugged, false if this run does not have it. */
 struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int number, bool *ours);
 
@@ -260,14 +242,12 @@ bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *arg
  */
 struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e);
 void uvd_run_control_free(struct uvd_run_control *control);
-/* The core's hook of this name. The control's thread removes the device. -ESHUTDOWN: there is no control to do it. */
-int uvd_run_control_replug(struct uvd_device *dev, uint64_t down_ns);
 /* Stores the name of a process's program, or "" if it is not known. */
 void uvd_run_program(pid_t pid, char *name, size_t size);
 
 /* status.c: returns the answer to `status`. On the control's thread, which alone changes the devices. */
 struct json_t;
-struct json_t *uvd_run_status(struct uvd_run_engine *e);
+struct json_t *uvd_run_status(void *engine);
 
 /* control.c: the same, as a callback. Ignores arg. */
 void uvd_run_program_name(void *arg, pid_t pid, char *name, size_t size);

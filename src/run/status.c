@@ -80,7 +80,7 @@ static json_t *run_status_files(const struct uvd_device *dev, const struct run_s
 	return files;
 }
 
-static json_t *run_status_device(const struct uvd_run_device *d, struct run_status_facts *facts)
+static json_t *run_status_device(const struct uvd_fleet_place *d, struct run_status_facts *facts)
 {
 	const struct uvd_device_config *config = &d->config;
 	char node[64], rdev[32];
@@ -111,8 +111,9 @@ static json_t *run_status_memlock(struct uvd_run_engine *e, struct run_status_fa
 	return list;
 }
 
-json_t *uvd_run_status(struct uvd_run_engine *e)
+json_t *uvd_run_status(void *engine)
 {
+	struct uvd_run_engine *e = engine;
 	struct run_status_facts facts = { .list = calloc(RUN_STATUS_MOST, sizeof(*facts.list)),
 					  .copies = malloc(UVD_CONTROL_OBJECTS * sizeof(*facts.copies)) };
 	json_t *devices = json_array(), *answer;
@@ -124,7 +125,7 @@ json_t *uvd_run_status(struct uvd_run_engine *e)
 		json_decref(devices);
 		return uvd_control_refuse("no memory for the answer");
 	}
-	for (struct uvd_run_device *d = e->devices; d < e->devices + e->num_devices; d++)
+	for (struct uvd_fleet_place *d = e->devices; d < e->devices + UVD_MAX_DEVICES; d++)
 		if (d->dev)
 			json_array_append_new(devices, run_status_device(d, &facts));
 	snprintf(sysfs, sizeof(sysfs), "%s/sys", e->root);
