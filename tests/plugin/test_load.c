@@ -115,6 +115,15 @@ START_TEST(test_older_plugin_loads_and_states_no_roles)
 }
 END_TEST
 
+/* No device has that persona, so the tree of none has the rows. */
+START_TEST(test_roles_of_a_personas_rows_are_accepted)
+{
+	ck_assert_msg(!toy_load("faceroles", NULL), "%s", error);
+	ck_assert_uint_eq(told().rows, 0);
+	ck_assert_int_eq(toy_unload("roles", false), 0);
+}
+END_TEST
+
 START_TEST(test_conflict_names_both_owners_and_changes_nothing)
 {
 	ck_assert_int_eq(toy_load("kv1", NULL), 0);
@@ -450,6 +459,7 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_wrong_plugin_is_refused_with_its_reason);
 	tcase_add_test(t, test_wrong_roles_are_refused_with_what_is_wrong);
+	tcase_add_test(t, test_roles_of_a_personas_rows_are_accepted);
 	tcase_add_test(t, test_older_plugin_loads_and_states_no_roles);
 	tcase_add_test(t, test_conflict_names_both_owners_and_changes_nothing);
 	tcase_add_test(t, test_option_must_be_declared_and_valid);
