@@ -262,8 +262,11 @@ def main():
     ap.add_argument("--options", default="", help="more options for the daemon of `cuse`, but not for that of --against")
     ap.add_argument("--against", type=pathlib.Path, metavar="BUILD", help="another build folder, for dispatch, run and cuse")
     args = ap.parse_args()
+    if subprocess.run([ROOT / "scripts/require-tests", BUILD], check=False).returncode:
+        return 1
     {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "hca": bench_hca, "scale": bench_scale, "idle": bench_idle,
      "fuzz": bench_fuzz}[args.what](args)
+    return 0
 
 
 if __name__ == "__main__":

@@ -8,8 +8,7 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <unistd.h>
 #include "clock.h"
-#include "dispatch/dispatch.h"
-#include "objects/objects.h"
+#include "host/host.h"
 #include "persona/persona.h"
 
 struct state {
@@ -127,7 +126,7 @@ static int set_up(struct state *s, struct uvd_engine *engine)
 	struct tree t;
 	int err;
 
-	err = uvd_engine_init(engine, uvd_object_plugins, NULL, NULL);
+	err = uvd_host_engine(engine, NULL, NULL);
 	if (err)
 		return err;
 	uvd_config_default(&config, persona, 0);
@@ -136,13 +135,7 @@ static int set_up(struct state *s, struct uvd_engine *engine)
 	if (!dev)
 		return err;
 	s->driver_id = persona->driver_id;
-	s->call.caller = (struct uvd_caller){
-		.mem = &uvd_mem_self,
-		.proc = &uvd_proc_local,
-		.tid = gettid(),
-		.tgid = getpid(),
-		.memfd = -1,
-	};
+	s->call.caller = uvd_host_caller(&uvd_mem_self, &uvd_proc_local, NULL);
 	s->call.file = uvd_file_open(dev, NULL, &err);
 	if (!s->call.file)
 		return err;

@@ -14,8 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "clock.h"
-#include "dispatch/dispatch.h"
-#include "objects/objects.h"
+#include "host/host.h"
 #include "persona/persona.h"
 
 enum { FEW = 1000, MAX_ROUNDS = 99, FILES = 10000 };
@@ -395,18 +394,12 @@ int main(int argc, char **argv)
 	must(!setrlimit(RLIMIT_MEMLOCK, &limit), "setrlimit");
 	handles = calloc(many, sizeof(*handles));
 	shuffled = calloc(many, sizeof(*handles));
-	must(handles && shuffled && !uvd_engine_init(&engine, uvd_object_plugins, NULL, NULL), "memory");
+	must(handles && shuffled && !uvd_host_engine(&engine, NULL, NULL), "memory");
 	uvd_config_default(&config, uvd_persona_find("hfi1"), 0);
 	strcpy(config.backend, "null");
 	dev = uvd_device_new(&engine, &config, &err);
 	must(dev, "device");
-	call.caller = (struct uvd_caller){
-		.mem = &uvd_mem_self,
-		.proc = &uvd_proc_local,
-		.tid = gettid(),
-		.tgid = getpid(),
-		.memfd = -1,
-	};
+	call.caller = uvd_host_caller(&uvd_mem_self, &uvd_proc_local, NULL);
 	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
 		report_bytes(&types[t], many);
 		report_type(&types[t], many, rounds < types[t].rounds ? rounds : types[t].rounds);

@@ -151,7 +151,7 @@ static int client_proc_open(struct uvd_proc *proc, pid_t tid, const char *name, 
 
 static struct uvd_proc client_proc = { .open = client_proc_open };
 
-int fuzz_client_fd(int fd)
+static int client_fd_add(int fd)
 {
 	if (client.num_fds == FUZZ_FDS) {
 		close(fd);
@@ -160,6 +160,13 @@ int fuzz_client_fd(int fd)
 	client.fds[client.num_fds] = fd;
 	return FUZZ_FIRST_FD + client.num_fds++;
 }
+
+/* The client keeps the descriptor of a failed call until fuzz_client_close_fds(), as its numbers only go up. */
+static void client_fd_take(int number)
+{
+}
+
+const struct uvd_host_fds fuzz_client_fds = { .add = client_fd_add, .take = client_fd_take };
 
 void fuzz_client_close_fds(void)
 {
@@ -225,11 +232,9 @@ void fuzz_client_init(void)
 	client_proc_init(&st);
 }
 
-void fuzz_client_caller(struct uvd_caller *caller)
+struct uvd_caller fuzz_client_caller(struct uvd_account *account)
 {
-	*caller = (struct uvd_caller){
-		.mem = &client_mem, .proc = &client_proc, .tid = gettid(), .tgid = getpid(), .memfd = -1, .mapsfd = -1
-	};
+	return uvd_host_caller(&client_mem, &client_proc, account);
 }
 
 void fuzz_client_trust(struct uvd_caller *caller, bool trusted)

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "client/client.h"
+#include "host/host.h"
 
 enum {
 	FUZZ_MEMORY = 0x100000,
@@ -32,8 +32,8 @@ enum {
 void fuzz_client_init(void);
 /* Sends what this process writes to stderr by stdio nowhere. Sanitizers and fuzzers have their own ways to the terminal. */
 void fuzz_client_silence(void);
-/* Fills in mem, proc, tid and tgid. */
-void fuzz_client_caller(struct uvd_caller *caller);
+/* Returns a caller with the client's memory and /proc. account: who pays; may be NULL. */
+struct uvd_caller fuzz_client_caller(struct uvd_account *account);
 /* Copies bytes into the client's memory at addr; they must fit. */
 void fuzz_client_put(uint64_t addr, const void *bytes, size_t len);
 /* Zeroes the client's memory that was written during calls and by fuzz_client_put(); all: also by RDMA. */
@@ -41,8 +41,8 @@ void fuzz_client_clear(bool all);
 /* While set, the client's memory is all of this process, for calls that a target makes itself. */
 void fuzz_client_trust(struct uvd_caller *caller, bool trusted);
 
-/* Gives the client a descriptor, which it owns. Returns its number in the client, or -EMFILE: then it is closed. */
-int fuzz_client_fd(int fd);
+/* The client's descriptors: it has FUZZ_FDS of them, and a number more is -EMFILE. */
+extern const struct uvd_host_fds fuzz_client_fds;
 void fuzz_client_close_fds(void);
 /*
  * The contents of a file of the client's /proc until the next call: "status", "maps", "stat", "auxv", "limits" or

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <fcntl.h>
-#include <inttypes.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
@@ -8,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "account/account.h"
 #include "fuzz/device.h"
-#include "objects/objects.h"
 #include "persona/persona.h"
 #include "uv.h"
 
@@ -33,13 +30,9 @@ static void fuzz_stop(const char *what, int err)
 /* Grants the descriptor that the call asks for, as a transport does after a call. */
 static long fuzz_finish(long ret)
 {
-	struct uvd_call *call = &fuzz.call;
-	int fd;
+	int number;
 
-	if (ret < 0 || !call->grant.uobj)
-		return ret;
-	fd = fuzz.refuse ? -fuzz.refuse : uvd_event_file_open(call->grant.file);
-	return uvd_call_granted(call, fd < 0 ? fd : fuzz_client_fd(fd));
+	return uvd_host_finish(&fuzz.call, ret, &fuzz_client_fds, fuzz.refuse, &number);
 }
 
 static long fuzz_write_at(struct uvd_file *file, uint64_t addr, size_t len)
@@ -87,14 +80,13 @@ void fuzz_engine_init(void)
 
 	fuzz_client_init();
 	uvd_account_limits_init(&limits);
-	err = uvd_engine_init(&fuzz.engine, uvd_object_plugins, &limits, NULL);
+	err = uvd_host_engine(&fuzz.engine, &limits, NULL);
 	if (err)
 		fuzz_stop("no engine", err);
-	fuzz.account = uvd_account_get(fuzz.engine.accounts, &(uid_t){ 1000 }, 1);
+	fuzz.account = uvd_host_account(&fuzz.engine, UVD_HOST_UID);
 	if (!fuzz.account)
 		fuzz_stop("no account", -ENOMEM);
-	fuzz_client_caller(&fuzz.call.caller);
-	fuzz.call.caller.account = fuzz.account;
+	fuzz.call.caller = fuzz_client_caller(fuzz.account);
 }
 
 struct uvd_device *fuzz_device_new(const char *backend, const char *persona, unsigned int index)
@@ -122,22 +114,14 @@ struct uvd_file *fuzz_file_open(struct uvd_device *dev)
 	return uvd_file_open(dev, fuzz.account, &err);
 }
 
-/* uvd_accounts_each() calls this for everything that a user holds. */
-static void fuzz_left_over(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
-{
-	if (!*(bool *)arg)
-		fprintf(stderr, "fuzz: user %u still holds, with all files closed:\n", uid);
-	fprintf(stderr, "%" PRIu64 " %s\n", used, uvd_limit_rows[res].what ? uvd_limit_rows[res].what : "objects");
-	*(bool *)arg = true;
-}
-
 void fuzz_check_accounts(void)
 {
-	bool left = false;
+	char left[1024];
 
-	uvd_accounts_each(fuzz.engine.accounts, fuzz_left_over, &left);
-	if (left)
-		abort();
+	if (!uvd_host_charged(&fuzz.engine, left, sizeof(left), 0))
+		return;
+	fprintf(stderr, "fuzz: with all files closed: %s\n", left);
+	abort();
 }
 
 /* ---- a file with objects, made by tests/uv ----------------------------------------------------------------------- */

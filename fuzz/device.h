@@ -6,8 +6,6 @@
 #ifndef UVD_FUZZ_DEVICE_H
 #define UVD_FUZZ_DEVICE_H
 
-#include "core/core.h"
-#include "dispatch/dispatch.h"
 #include "fuzz/client.h"
 
 /* Makes the client and the engine. */

@@ -52,8 +52,7 @@ static void served_added(void *arg, const char *ibdev)
 static json_t *served_make(void *arg, const struct uvd_device_config *config)
 {
 	/* Else what the engine knows of names would grow with each command. */
-	uvd_engine_filters_forget(served.dev->engine, config->ibdev);
-	uvd_engine_allow_forget(served.dev->engine, config->ibdev);
+	uvd_engine_texts_forget(served.dev->engine, config->ibdev);
 	return uvd_control_tell(config);
 }
 

@@ -93,9 +93,8 @@ static const struct {
 static void proc_run(const uint8_t *data, size_t size)
 {
 	unsigned int i = size ? data[0] % (sizeof(proc_files) / sizeof(proc_files[0])) : 0;
-	struct uvd_caller c;
+	struct uvd_caller c = fuzz_client_caller(NULL);
 
-	fuzz_client_caller(&c);
 	fuzz_client_lie(proc_files[i].name, size ? data + 1 : data, size ? size - 1 : 0);
 	proc_files[i].parse(&c);
 	fuzz_client_lie(NULL, NULL, 0);

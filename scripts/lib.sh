@@ -42,9 +42,9 @@ install_missing() {
 	fi
 }
 
-# build DIR [MESON OPTION...] [-- TARGET...]
+# build DIR [-DNAME=VALUE...] [-- TARGET...]: a folder that was configured otherwise, or before an option existed, is configured anew.
 build() {
-	local dir=$1 options=()
+	local dir=$1 options=() option
 	shift
 	while (($#)) && [[ $1 != -- ]]; do
 		options+=("$1")
@@ -54,6 +54,13 @@ build() {
 	if [[ ! -e $dir/build.ninja ]]; then
 		rm -rf "$dir"	# a set-up that was cut short
 		meson setup "$dir" "${options[@]}" || return
+	else
+		for option in "${options[@]#-D}"; do
+			grep -qxF -- "${option%%=*} = ${option#*=}" "$dir/meson-private/cmd_line.txt" || {
+				meson setup --reconfigure "$dir" "${options[@]}" || return
+				break
+			}
+		done
 	fi
 	ninja -C "$dir" "$@"
 }

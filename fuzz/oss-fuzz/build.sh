@@ -7,7 +7,7 @@ build=$WORK/build-oss-fuzz
 mkdir -p "$OUT/lib"
 mapfile -t targets < <(sed -n "s/^  '\([a-z]*\)': .*/\1/p" fuzz/meson.build)
 [[ -e $build/build.ninja ]] ||
-	LDFLAGS="${LDFLAGS-} -Wl,-rpath,\$ORIGIN/lib" meson setup "$build" -Dfuzz=true -Dfuzz_engine="$LIB_FUZZING_ENGINE" \
+	LDFLAGS="${LDFLAGS-} -Wl,-rpath,\$ORIGIN/lib" meson setup "$build" -Dtests=true -Dfuzz=true -Dfuzz_engine="$LIB_FUZZING_ENGINE" \
 		-Db_lundef=false --buildtype=plain
 ninja -C "$build" "${targets[@]/#/fuzz/libfuzzer-}"
 for t in "${targets[@]}"; do

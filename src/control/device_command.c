@@ -24,27 +24,23 @@ static json_t *control_device_tried(const struct uvd_control_devices *devices, v
 }
 
 /*
- * Makes a device with the filters and allow-lists of its options. A removed device may have the same name: if the new one
+ * Makes a device with the texts of its options. A removed device may have the same name: if the new one
  * cannot be made, the name keeps what it had.
  */
 static json_t *control_device_try(const struct uvd_options *o, const struct uvd_control_devices *devices, void *arg)
 {
 	struct uvd_engine *engine = devices->engine(arg);
 	const struct uvd_device_config *config = &o->devices[0];
-	struct uvd_device_filter *filters = uvd_engine_filters_take(engine, config->ibdev);
-	struct uvd_device_allow *allows = uvd_engine_allow_take(engine, config->ibdev);
+	struct uvd_device_text *texts = uvd_engine_texts_take(engine, config->ibdev);
 	const uint64_t replugs = uvd_engine_forget_replugs(engine, config->ibdev);
 	json_t *answer;
 
 	/* With filters that no engine can have the device is refused there. */
-	answer = uvd_options_give_filters(o, engine) ? uvd_control_refuse("no memory") : devices->make(arg, config);
-	if (json_object_get(answer, "error")) {
-		uvd_engine_filters_restore(engine, config->ibdev, filters);
-		uvd_engine_allow_restore(engine, config->ibdev, allows);
-	} else {
-		uvd_engine_filters_drop(filters);
-		uvd_engine_allow_drop(allows);
-	}
+	answer = uvd_options_give_texts(o, engine) ? uvd_control_refuse("no memory") : devices->make(arg, config);
+	if (json_object_get(answer, "error"))
+		uvd_engine_texts_restore(engine, config->ibdev, texts);
+	else
+		uvd_engine_texts_drop(texts);
 	return control_device_tried(devices, arg, config->ibdev, replugs, answer);
 }
 

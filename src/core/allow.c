@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The allow-lists of devices: what devices begin with, which texts a device can have, and refusals. */
+/* The allow-lists of devices: which texts a device can have, and refusals. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,105 +11,6 @@
 #include "core/internal.h"
 #include "persona/persona.h"
 #include "util/util.h"
-
-/* ---- what devices begin with ------------------------------------------------------------------------------------- */
-
-static int engine_text_add(struct uvd_engine *engine, const char *ibdev, const char *text, bool quota)
-{
-	struct uvd_device_allow *allow = uvd_zalloc(sizeof(*allow)), **p;
-
-	if (allow)
-		allow->text = strdup(text);
-	if (!allow || !allow->text) {
-		free(allow);
-		return -ENOMEM;
-	}
-	snprintf(allow->ibdev, sizeof(allow->ibdev), "%s", ibdev);
-	allow->quota = quota;
-	uvd_lock(&engine->plugins_lock);
-	for (p = &engine->allows; *p; p = &(*p)->next)
-		;
-	*p = allow;
-	uvd_unlock(&engine->plugins_lock);
-	return 0;
-}
-
-int uvd_engine_allow_add(struct uvd_engine *engine, const char *ibdev, const char *text)
-{
-	return engine_text_add(engine, ibdev, text, false);
-}
-
-int uvd_engine_quota_add(struct uvd_engine *engine, const char *ibdev, const char *text)
-{
-	return engine_text_add(engine, ibdev, text, true);
-}
-
-/* Frees the entries of a list. */
-static void engine_allow_free(struct uvd_device_allow *list)
-{
-	struct uvd_device_allow *next;
-
-	for (; list; list = next) {
-		next = list->next;
-		free(list->text);
-		free(list);
-	}
-}
-
-/* Removes the entries of this name (NULL: all) and returns them, in their order. Caller holds plugins_lock. */
-static struct uvd_device_allow *engine_allow_cut(struct uvd_engine *engine, const char *ibdev)
-{
-	struct uvd_device_allow **p = &engine->allows, *cut = NULL, **end = &cut, *entry;
-
-	while ((entry = *p)) {
-		if (ibdev && strcmp(entry->ibdev, ibdev)) {
-			p = &entry->next;
-			continue;
-		}
-		*p = entry->next;
-		entry->next = NULL;
-		*end = entry;
-		end = &entry->next;
-	}
-	return cut;
-}
-
-struct uvd_device_allow *uvd_engine_allow_take(struct uvd_engine *engine, const char *ibdev)
-{
-	struct uvd_device_allow *taken;
-
-	uvd_lock(&engine->plugins_lock);
-	taken = engine_allow_cut(engine, ibdev);
-	uvd_unlock(&engine->plugins_lock);
-	return taken;
-}
-
-void uvd_engine_allow_restore(struct uvd_engine *engine, const char *ibdev, struct uvd_device_allow *taken)
-{
-	struct uvd_device_allow **p;
-
-	uvd_lock(&engine->plugins_lock);
-	engine_allow_free(engine_allow_cut(engine, ibdev));
-	for (p = &engine->allows; *p; p = &(*p)->next)
-		;
-	*p = taken;
-	uvd_unlock(&engine->plugins_lock);
-}
-
-void uvd_engine_allow_forget(struct uvd_engine *engine, const char *ibdev)
-{
-	uvd_engine_allow_restore(engine, ibdev, NULL);
-}
-
-void uvd_engine_allow_drop(struct uvd_device_allow *taken)
-{
-	engine_allow_free(taken);
-}
-
-void uvd_engine_allow_fini(struct uvd_engine *engine)
-{
-	engine_allow_free(engine_allow_cut(engine, NULL));
-}
 
 /* ---- can the device have the lists? ------------------------------------------------------------------------------ */
 
@@ -220,17 +121,6 @@ static int allow_check_queue_verbs(struct uvd_device *dev, const struct uvd_allo
 	return 0;
 }
 
-/* A client whose thread is borrowed can keep the adapter's own device file, where no list and no quota holds. */
-static int allow_check_memory(struct uvd_device *dev)
-{
-	if (!uvd_device_has_rules(dev) || !dev->config.hca[0] || dev->config.memory != UVD_MEMORY_BORROW)
-		return 0;
-	uvd_logf(dev->engine->log, UVD_ERR,
-		 "%s: %s: a client can get around it with --memory=borrow: use --memory=bounce", dev->config.ibdev,
-		 dev->allow ? "allow" : "quota");
-	return -EINVAL;
-}
-
 static int allow_check_list(struct uvd_device *dev, const struct uvd_allow_list *list)
 {
 	return allow_check_names(dev, list) ?: allow_check_ucap(dev, list) ?: allow_check_windows(dev, list) ?:
@@ -245,40 +135,27 @@ static const char *device_allow_add(struct uvd_device *dev, const char *text)
 	return dev->allow ? uvd_allow_add(dev->allow, text) : "does not fit into memory";
 }
 
-static const char *device_quota_add(struct uvd_device *dev, const char *text)
-{
-	if (!dev->quota)
-		dev->quota = uvd_quota_new(dev->config.ibdev);
-	return dev->quota ? uvd_quota_add(dev->quota, text) : "does not fit into memory";
-}
-
-static int device_text_add(struct uvd_device *dev, const struct uvd_device_allow *a)
-{
-	const char *wrong = a->quota ? device_quota_add(dev, a->text) : device_allow_add(dev, a->text);
-
-	if (!wrong)
-		return 0;
-	uvd_logf(dev->engine->log, UVD_ERR, "%s: %s: `%s` %s", dev->config.ibdev, a->quota ? "quota" : "allow", a->text,
-		 wrong);
-	return -EINVAL;
-}
-
 int uvd_device_allow_begin(struct uvd_device *dev)
 {
+	const struct uvd_device_text *t = NULL;
+	const char *wrong = NULL;
 	int err = 0;
 
-	for (const struct uvd_device_allow *a = dev->engine->allows; a && !err; a = a->next)
-		if (!strcmp(a->ibdev, dev->config.ibdev))
-			err = device_text_add(dev, a);
-	err = err ?: allow_check_memory(dev);
+	while (!wrong && (t = uvd_device_text_after(dev, UVD_TEXT_ALLOW, t))) {
+		wrong = device_allow_add(dev, t->text);
+		if (wrong)
+			uvd_logf(dev->engine->log, UVD_ERR, "%s: allow: `%s` %s", dev->config.ibdev, t->text, wrong);
+	}
+	if (wrong)
+		return -EINVAL;
 	for (const struct uvd_allow_list *l = dev->allow ? dev->allow->lists : NULL; l && !err; l = l->next)
 		err = allow_check_list(dev, l);
 	return err;
 }
 
-uint64_t uvd_device_refused(const struct uvd_device *dev)
+uint64_t uvd_device_disallowed(const struct uvd_device *dev)
 {
-	uint64_t sum = atomic_load_explicit(&dev->over_quota, memory_order_relaxed);
+	uint64_t sum = 0;
 
 	for (struct uvd_allow_list *list = dev->allow ? dev->allow->lists : NULL; list; list = list->next)
 		sum += atomic_load_explicit(&list->refused, memory_order_relaxed);

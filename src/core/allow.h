@@ -12,36 +12,13 @@
 
 struct uvd_caller;
 
-/* One text for devices of this name. */
-struct uvd_device_allow {
-	char ibdev[IBV_SYSFS_NAME_MAX];
-	char *text;
-	bool quota; /* it is the text of a quota (core/quota.h) */
-	struct uvd_device_allow *next;
-};
-
 /*
- * From now on a device of this name that is created gets this text, too. Returns 0 or -ENOMEM.
- * uvd_engine_allow_forget() removes all that the name would get.
- */
-int uvd_engine_allow_add(struct uvd_engine *engine, const char *ibdev, const char *text);
-void uvd_engine_allow_forget(struct uvd_engine *engine, const char *ibdev);
-/*
- * For a change that may fail. uvd_engine_allow_take() removes all that the name would get and returns it; NULL: nothing.
- * The caller gives that back in the place of what the name would get now (restore), or frees it (drop).
- */
-struct uvd_device_allow *uvd_engine_allow_take(struct uvd_engine *engine, const char *ibdev);
-void uvd_engine_allow_restore(struct uvd_engine *engine, const char *ibdev, struct uvd_device_allow *taken);
-void uvd_engine_allow_drop(struct uvd_device_allow *taken);
-void uvd_engine_allow_fini(struct uvd_engine *engine);
-
-/*
- * For device.c: makes the lists and quotas of a new device, whose backend is open. Returns 0 or a negative errno, and the
- * log says why: -EINVAL: a text is wrong, names what the device lacks, or cannot be enforced on this device.
+ * For device.c: makes the lists of a new device, whose backend is open. Returns 0 or a negative errno, and the log says why:
+ * -EINVAL: a text is wrong, names what the device lacks, or cannot be enforced on this device.
  */
 int uvd_device_allow_begin(struct uvd_device *dev);
-/* Returns how many calls the lists and the quotas of the device have refused. */
-uint64_t uvd_device_refused(const struct uvd_device *dev);
+/* Returns how many calls the lists of the device have refused. */
+uint64_t uvd_device_disallowed(const struct uvd_device *dev);
 
 /* For file.c: finds the lists of the file's opener. */
 void uvd_file_allow_begin(struct uvd_file *file);

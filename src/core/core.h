@@ -20,6 +20,7 @@
 #include "core/filters.h"
 #include "core/observer.h"
 #include "core/quota.h"
+#include "core/texts.h"
 #include "core/tree.h"
 #include "core/trees.h"
 #include "core/ucap.h"

@@ -62,6 +62,17 @@ static int create_ucaps(struct uvd_device *dev)
 	return ret < 0 ? ret : 0;
 }
 
+/* Allow-lists and quotas do not hold for a client that keeps the adapter's own device file: see device_choose_memory(). */
+static int device_check_memory(const struct uvd_device *dev)
+{
+	if (!uvd_device_has_rules(dev) || !dev->config.hca[0] || dev->config.memory != UVD_MEMORY_BORROW)
+		return 0;
+	uvd_logf(dev->engine->log, UVD_ERR,
+		 "%s: %s: a client can get around it with --memory=borrow: use --memory=bounce", dev->config.ibdev,
+		 dev->allow ? "allow" : "quota");
+	return -EINVAL;
+}
+
 /*
  * Chooses for UVD_MEMORY_AUTO how an adapter reaches the memory of clients. A client whose thread is borrowed can keep the
  * adapter's own device file, where no list and no quota holds.
@@ -243,7 +254,8 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	uvd_lock(&engine->plugins_lock);
 	dev->replugs = uvd_engine_replugs(engine, config->ibdev);
 	*err = find_ops(dev) ?: create_ucaps(dev) ?: device_open_backend(dev) ?: device_merge_trees(dev) ?:
-	       uvd_device_allow_begin(dev) ?: uvd_device_shares_begin(dev) ?: uvd_device_filters_begin(dev) ?: device_begin_plugins(dev);
+	       uvd_device_allow_begin(dev) ?: uvd_device_quota_begin(dev) ?: device_check_memory(dev) ?:
+	       uvd_device_shares_begin(dev) ?: uvd_device_filters_begin(dev) ?: device_begin_plugins(dev);
 	if (!*err) {
 		list_add_tail(&dev->of_engine, &engine->devices);
 		dev->listed = true;

@@ -73,8 +73,7 @@ void uvd_engine_fini(struct uvd_engine *engine)
 {
 	uvd_observers_fini(&engine->observers);
 	uvd_ucaps_fini(&engine->ucaps);
-	uvd_engine_filters_fini(engine);
-	uvd_engine_allow_fini(engine);
+	uvd_engine_texts_fini(engine);
 	uvd_plugins_free(engine->plugins);
 	pthread_mutex_destroy(&engine->plugins_lock);
 	uvd_mm_table_free(engine->mms);

@@ -15,8 +15,7 @@
 struct uvd_account_limits;
 struct uvd_accounts;
 struct uvd_device;
-struct uvd_device_allow;
-struct uvd_device_filter;
+struct uvd_device_text;
 struct uvd_log;
 struct uvd_mm_table;
 struct uvd_object_facts;
@@ -81,8 +80,7 @@ struct uvd_engine {
 	/* One change of the plug-ins, or one creation of a device, at a time; `devices`. Outside dev->lock. */
 	pthread_mutex_t plugins_lock;
 	struct list_head devices; /* those that are not removed, oldest first */
-	struct uvd_device_filter *filters; /* that devices begin with; under plugins_lock */
-	struct uvd_device_allow *allows; /* likewise: the texts of their allow-lists */
+	struct uvd_device_text *texts; /* that devices begin with; under plugins_lock */
 	struct uvd_ucaps ucaps;
 	struct uvd_observers observers; /* have their own lock */
 	atomic_uint_fast64_t files_opened; /* ever, of all devices */

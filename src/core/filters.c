@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The filters of devices: those that a device begins with, and changes while it runs. */
+/* The filters of devices, and changes while a device runs. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,94 +10,6 @@
 #include "core/internal.h"
 #include "filters/filters.h"
 #include "util/util.h"
-
-/* ---- what devices begin with ------------------------------------------------------------------------------------- */
-
-int uvd_engine_filters_add(struct uvd_engine *engine, const char *ibdev, const char *text)
-{
-	struct uvd_device_filter *filter = uvd_zalloc(sizeof(*filter)), **p;
-
-	if (filter)
-		filter->text = strdup(text);
-	if (!filter || !filter->text) {
-		free(filter);
-		return -ENOMEM;
-	}
-	snprintf(filter->ibdev, sizeof(filter->ibdev), "%s", ibdev);
-	uvd_lock(&engine->plugins_lock);
-	for (p = &engine->filters; *p; p = &(*p)->next)
-		;
-	*p = filter;
-	uvd_unlock(&engine->plugins_lock);
-	return 0;
-}
-
-/* Frees the entries of a list. */
-static void engine_filters_free(struct uvd_device_filter *list)
-{
-	struct uvd_device_filter *next;
-
-	for (; list; list = next) {
-		next = list->next;
-		free(list->text);
-		free(list);
-	}
-}
-
-/* Removes the entries of this name (NULL: all) and returns them, in their order. Caller holds plugins_lock. */
-static struct uvd_device_filter *engine_filters_cut(struct uvd_engine *engine, const char *ibdev)
-{
-	struct uvd_device_filter **p = &engine->filters, *cut = NULL, **end = &cut, *entry;
-
-	while ((entry = *p)) {
-		if (ibdev && strcmp(entry->ibdev, ibdev)) {
-			p = &entry->next;
-			continue;
-		}
-		*p = entry->next;
-		entry->next = NULL;
-		*end = entry;
-		end = &entry->next;
-	}
-	return cut;
-}
-
-struct uvd_device_filter *uvd_engine_filters_take(struct uvd_engine *engine, const char *ibdev)
-{
-	struct uvd_device_filter *taken;
-
-	uvd_lock(&engine->plugins_lock);
-	taken = engine_filters_cut(engine, ibdev);
-	uvd_unlock(&engine->plugins_lock);
-	return taken;
-}
-
-void uvd_engine_filters_restore(struct uvd_engine *engine, const char *ibdev, struct uvd_device_filter *taken)
-{
-	struct uvd_device_filter **p;
-
-	uvd_lock(&engine->plugins_lock);
-	engine_filters_free(engine_filters_cut(engine, ibdev));
-	for (p = &engine->filters; *p; p = &(*p)->next)
-		;
-	*p = taken;
-	uvd_unlock(&engine->plugins_lock);
-}
-
-void uvd_engine_filters_forget(struct uvd_engine *engine, const char *ibdev)
-{
-	uvd_engine_filters_restore(engine, ibdev, NULL);
-}
-
-void uvd_engine_filters_drop(struct uvd_device_filter *taken)
-{
-	engine_filters_free(taken);
-}
-
-void uvd_engine_filters_fini(struct uvd_engine *engine)
-{
-	engine_filters_free(engine_filters_cut(engine, NULL));
-}
 
 /* ---- changes ----------------------------------------------------------------------------------------------------- */
 
@@ -299,14 +211,13 @@ bool uvd_ibdev_sleep(struct uvd_ibdev *ib, uint64_t ns)
 
 int uvd_device_filters_begin(struct uvd_device *dev)
 {
+	const struct uvd_device_text *t = NULL;
 	char error[UVD_PLUGIN_ERROR] = "";
 	struct filter_change c;
 	int err = 0;
 
-	for (const struct uvd_device_filter *f = dev->engine->filters; f && !err; f = f->next) {
-		if (strcmp(f->ibdev, dev->config.ibdev) != 0)
-			continue;
-		err = filter_change_begin(&c, dev, error) ?: filter_change_add(&c, dev, c.num, f->text, error);
+	while (!err && (t = uvd_device_text_after(dev, UVD_TEXT_FILTER, t))) {
+		err = filter_change_begin(&c, dev, error) ?: filter_change_add(&c, dev, c.num, t->text, error);
 		filter_change_end(dev);
 	}
 	if (err)

@@ -11,30 +11,6 @@
 #include "plugin/plugin.h"
 
 struct uvd_device;
-struct uvd_engine;
-
-/* One filter that devices of this name get when they are created. */
-struct uvd_device_filter {
-	char ibdev[IBV_SYSFS_NAME_MAX];
-	char *text;
-	struct uvd_device_filter *next;
-};
-
-/*
- * From now on a device of this name that is created gets one more filter, as the innermost one. The texts are not
- * checked until then. Returns 0 or -ENOMEM. uvd_engine_filters_forget() removes all that the name would get.
- */
-int uvd_engine_filters_add(struct uvd_engine *engine, const char *ibdev, const char *text);
-void uvd_engine_filters_forget(struct uvd_engine *engine, const char *ibdev);
-/*
- * For a change that may fail. uvd_engine_filters_take() removes all that the name would get and returns it; NULL: nothing.
- * The caller gives that back in the place of what the name would get now (restore), or frees it (drop).
- */
-struct uvd_device_filter *uvd_engine_filters_take(struct uvd_engine *engine, const char *ibdev);
-void uvd_engine_filters_restore(struct uvd_engine *engine, const char *ibdev, struct uvd_device_filter *taken);
-void uvd_engine_filters_drop(struct uvd_device_filter *taken);
-/* Frees the list. */
-void uvd_engine_filters_fini(struct uvd_engine *engine);
 
 /*
  * Changes the filters of a device. Calls in progress go on with those that they began with.

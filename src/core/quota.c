@@ -12,10 +12,34 @@
 
 bool uvd_device_has_rules(const struct uvd_device *dev)
 {
-	for (const struct uvd_device_allow *a = dev->engine->allows; a; a = a->next)
-		if (!strcmp(a->ibdev, dev->config.ibdev))
-			return true;
-	return false;
+	return uvd_device_text_after(dev, UVD_TEXT_ALLOW, NULL) || uvd_device_text_after(dev, UVD_TEXT_QUOTA, NULL);
+}
+
+static const char *device_quota_add(struct uvd_device *dev, const char *text)
+{
+	if (!dev->quota)
+		dev->quota = uvd_quota_new(dev->config.ibdev);
+	return dev->quota ? uvd_quota_add(dev->quota, text) : "does not fit into memory";
+}
+
+int uvd_device_quota_begin(struct uvd_device *dev)
+{
+	const struct uvd_device_text *t = NULL;
+	const char *wrong;
+
+	while ((t = uvd_device_text_after(dev, UVD_TEXT_QUOTA, t))) {
+		wrong = device_quota_add(dev, t->text);
+		if (!wrong)
+			continue;
+		uvd_logf(dev->engine->log, UVD_ERR, "%s: quota: `%s` %s", dev->config.ibdev, t->text, wrong);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+uint64_t uvd_device_refused(const struct uvd_device *dev)
+{
+	return atomic_load_explicit(&dev->over_quota, memory_order_relaxed) + uvd_device_disallowed(dev);
 }
 
 int uvd_device_shares_begin(struct uvd_device *dev)

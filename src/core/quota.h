@@ -14,7 +14,6 @@
 
 struct uvd_caller;
 struct uvd_device;
-struct uvd_engine;
 struct uvd_file;
 struct uvd_uobject;
 
@@ -25,8 +24,10 @@ struct uvd_asker {
 	bool early; /* the file's context is still being made (GET_CONTEXT: see uvd_req_context()) */
 };
 
-/* uvd_engine_allow_add() for the text of a quota. The functions beside it take, give back and forget both kinds. */
-int uvd_engine_quota_add(struct uvd_engine *engine, const char *ibdev, const char *text);
+/* Reads the quotas of a new device. Returns 0, or -EINVAL: a text is wrong, and the log says why. */
+int uvd_device_quota_begin(struct uvd_device *dev);
+/* Returns how many calls the quotas and the allow-lists of the device have refused. */
+uint64_t uvd_device_refused(const struct uvd_device *dev);
 
 /*
  * Finds out how much the device has of what it has a limited number of, and gives each user a share. Call it when the

@@ -218,7 +218,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	d->grants = uvd_grants_new(options->grant_fds, d->link, d->log);
 	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_object_plugins, &options->limits, d->log);
 	d->engine.lends = options->grant_fds;
-	if (!d->have_engine || !daemon_plugins(d) || uvd_options_give_filters(options, &d->engine))
+	if (!d->have_engine || !daemon_plugins(d) || uvd_options_give_texts(options, &d->engine))
 		return false;
 	uvd_control_charge(d->control, d->engine.accounts, daemon_owners, d);
 	daemon_start_plugin_jobs(d);

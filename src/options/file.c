@@ -127,7 +127,7 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 			p, p->line,
 			"[%s] is not a section: use [uverbsd], [limits], [plugin FILE], [device N], [device N user NAME] or [port N.M] (devices from 0, ports from 1)",
 			section);
-	} else if (!row || !row->help || !strcmp(row->name, "config") || !strcmp(row->name, "plugin")) {
+	} else if (!row || !row->help || !strcmp(row->name, "config") || row->is_plugin) {
 		/* Ignore an option of the other program: the daemon and `uverbsctl run` can share a file. */
 		if (!row && uvd_option_find(name, ~0u))
 			return 1;
@@ -135,7 +135,7 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	} else if (device >= 0 && (row->scope == UVD_SCOPE_PROGRAM || row->scope == UVD_SCOPE_LIMIT)) {
 		uvd_opt_fail(p, p->line, "`%s` belongs in [%s]", name,
 			     row->scope == UVD_SCOPE_LIMIT ? "limits" : "uverbsd");
-	} else if (*subject.prefix && row->set != uvd_option_set_allow && row->set != uvd_option_set_quota) {
+	} else if (*subject.prefix && !(row->text && row->text->differs_by_user)) {
 		uvd_opt_fail(p, p->line, "`%s` belongs in [device %d]: only `allow` and `quota` can differ by user",
 			     name, device);
 	} else if (port >= 0 && row->scope != UVD_SCOPE_PORT) {

@@ -19,6 +19,14 @@ struct uvd_option_choice {
 	int value;
 };
 
+/* Those options of a device that the engine keeps as text (core/texts.h). */
+struct uvd_option_text_kind {
+	enum uvd_text_kind kind;
+	const char *(*wrong)(const char *text); /* returns a message that says what is wrong with the text, or NULL */
+	char *(*copy)(const char *text); /* allocates what the engine gets; NULL: no memory */
+	bool differs_by_user; /* may be in the section of a user or of a User Capability, whose prefix it then gets */
+};
+
 struct uvd_option_row {
 	const char *name; /* --name; in the file also with _ for - */
 	const char *arg; /* NULL: a flag, "yes" or "no" in the file */
@@ -33,6 +41,10 @@ struct uvd_option_row {
 	 * text can apply to several devices or ports: nth is the number of this one, and addresses are increased by it.
 	 */
 	const char *(*set)(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+	const struct uvd_option_text_kind *text; /* the engine keeps the text, and set is NULL; NULL: it does not */
+	/* Names something that a plug-in can have: returns what is wrong with that, or NULL. NULL: it does not. */
+	const char *(*check)(struct uvd_plugins *plugins, const char *text);
+	bool is_plugin; /* loads a plug-in: words KEY=VALUE may follow, and it is no option of one more device */
 	const char *preset; /* the default, in words */
 	const char *omitted; /* stands for an argument that is left out before another option; NULL: it is required */
 	const char *help; /* NULL: the daemon's processes use the option among themselves */
@@ -98,20 +110,17 @@ const char *uvd_option_set_engine_user(const struct uvd_option_row *row, void *b
 /* Adds a plug-in to the struct uvd_options, or values to one that is there. text: the file, and lines KEY=VALUE. */
 const char *uvd_option_set_plugin(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
 /* Opens the plug-ins' files, after which their backends and personas are found. Returns false, and why. */
-/* For the table: setting_apply() keeps the filters, as only it knows the device. Accepts every text. */
-const char *uvd_option_set_filter(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
-/* Adds a filter of device number `device`. plugins: NULL: the text is not checked. Returns NULL, or what is wrong. */
-const char *uvd_options_add_filter(struct uvd_options *o, struct uvd_plugins *plugins, unsigned int device,
-				   const char *text);
-/* The same for --allow. Returns NULL, or what is wrong with the text. */
-const char *uvd_option_set_allow(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
-const char *uvd_options_add_allow(struct uvd_options *o, unsigned int device, const char *text);
-/* The same for --quota. */
-const char *uvd_option_set_quota(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
-const char *uvd_options_add_quota(struct uvd_options *o, unsigned int device, const char *text);
 bool uvd_options_open_plugins(struct uvd_options *o, char error[UVD_PLUGIN_ERROR]);
 void uvd_options_free_plugins(struct uvd_options *o);
 /* Prints the options of the plug-ins, which must be open. */
 void uvd_options_help_plugins(const struct uvd_options *o);
+
+/* ---- texts.c ----------------------------------------------------------------------------------------------------- */
+
+extern const struct uvd_option_text_kind uvd_option_filter, uvd_option_allow, uvd_option_quota;
+/* Adds a text, which is right, of device number `device`. Returns NULL, or a message: there is no memory. */
+const char *uvd_options_add_text(struct uvd_options *o, const struct uvd_option_text_kind *kind, unsigned int device,
+				 const char *text);
+void uvd_options_free_texts(struct uvd_options *o);
 
 #endif

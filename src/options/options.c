@@ -86,23 +86,18 @@ static void print_help(enum uvd_program program, const char *usage)
 
 static void setting_apply(struct parser *p, const struct setting *s, void *base, unsigned int nth)
 {
-	const char *wrong = s->row->set(s->row, base, s->text, nth);
+	const struct uvd_option_row *row = s->row;
+	const char *wrong = row->text ? row->text->wrong(s->text) : row->set(row, base, s->text, nth);
 
-	if (!wrong && p->checks_names && !strcmp(s->row->name, "backend") && !uvd_plugins_backend(p->plugins, s->text))
-		wrong = "is no backend";
-	if (!wrong && p->checks_names && !strcmp(s->row->name, "persona") && !uvd_plugins_persona(p->plugins, s->text))
-		wrong = "is no persona";
-	if (!wrong && s->row->set == uvd_option_set_filter)
-		wrong = uvd_options_add_filter(p->o, p->checks_names ? p->plugins : NULL,
-					       (struct uvd_device_config *)base - p->o->devices, s->text);
-	if (!wrong && s->row->set == uvd_option_set_allow)
-		wrong = uvd_options_add_allow(p->o, (struct uvd_device_config *)base - p->o->devices, s->text);
-	if (!wrong && s->row->set == uvd_option_set_quota)
-		wrong = uvd_options_add_quota(p->o, (struct uvd_device_config *)base - p->o->devices, s->text);
+	if (!wrong && row->check && p->checks_names)
+		wrong = row->check(p->plugins, s->text);
+	if (!wrong && row->text)
+		wrong = uvd_options_add_text(p->o, row->text, (struct uvd_device_config *)base - p->o->devices,
+					     s->text);
 	if (wrong)
-		uvd_opt_fail(p, s->line, "%s%s: `%.*s` %s", s->line ? "" : "--", s->row->name,
-			     (int)strcspn(s->text, "\n"), s->text, wrong);
-	if (!strcmp(s->row->name, "devices"))
+		uvd_opt_fail(p, s->line, "%s%s: `%.*s` %s", s->line ? "" : "--", row->name, (int)strcspn(s->text, "\n"),
+			     s->text, wrong);
+	if (!strcmp(row->name, "devices"))
 		p->counted = true;
 }
 
@@ -136,7 +131,7 @@ static int give_help(struct parser *p, const char *usage)
 
 	print_help(p->program, usage);
 	for (unsigned int i = 0; i < p->num_settings; i++)
-		if (p->settings[i].row->set == uvd_option_set_plugin)
+		if (p->settings[i].row->is_plugin)
 			setting_apply(p, &p->settings[i], p->o, 0);
 	if (!p->failed && !uvd_options_open_plugins(p->o, error))
 		uvd_opt_fail(p, 0, "--plugin %s", error);
@@ -158,7 +153,7 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 		longs[n++] = (struct option){ "version", no_argument, NULL, VERSION };
 	}
 	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
-		if (row->programs & p->program && !(p->device_only && row->set == uvd_option_set_plugin) &&
+		if (row->programs & p->program && !(p->device_only && row->is_plugin) &&
 		    n < sizeof(longs) / sizeof(longs[0]) - 1)
 			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL,
 						      FIRST_ROW + i };
@@ -188,7 +183,7 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 			optarg = (char *)row->omitted;
 			optind--;
 		}
-		if (row->set == uvd_option_set_plugin)
+		if (row->is_plugin)
 			add_plugin(p, row, argc, argv);
 		else
 			uvd_setting_add(p, row, row->arg ? optarg : "yes", -1, -1, 0);
@@ -522,5 +517,6 @@ void uvd_options_free(struct uvd_options *o)
 {
 	free(o->devices);
 	o->devices = NULL;
+	uvd_options_free_texts(o);
 	uvd_options_free_plugins(o);
 }

@@ -18,6 +18,7 @@
 #include <uverbsd/config.h>
 #include <uverbsd/log.h>
 #include "account/account.h"
+#include "core/core.h"
 #include "plugin/plugin.h"
 
 struct uvd_engine;
@@ -38,9 +39,10 @@ struct uvd_option_plugin {
 	unsigned int num_values;
 };
 
-/* A text of --filter, --allow or --quota for a device, in the order of the texts: the first filter of a device is its outermost. */
+/* A text for a device. */
 struct uvd_option_text {
 	unsigned int device;
+	enum uvd_text_kind kind;
 	char *text;
 };
 
@@ -54,8 +56,8 @@ struct uvd_options {
 	char config[PATH_MAX];
 	struct uvd_option_plugin *plugins;
 	unsigned int num_plugins;
-	struct uvd_option_text *filters, *allows, *quotas;
-	unsigned int num_filters, num_allows, num_quotas;
+	struct uvd_option_text *texts; /* in the order in which a device gets them: its first filter is the outermost */
+	unsigned int num_texts;
 	struct uvd_plugins *names; /* what they declare, and what is built in: never begun (uvd_plugins_look()) */
 	/* uverbsd. */
 	bool grant_fds; /* clients get event files, by ptrace */
@@ -109,10 +111,10 @@ const char *uvd_options_plugin_path(const char *file, char path[PATH_MAX]);
 /* Loads the plug-ins of --plugin. Returns false if one cannot be loaded, and the log says why. */
 bool uvd_options_load_plugins(const struct uvd_options *o, struct uvd_plugins *plugins, struct uvd_log *log);
 /*
- * Tells the engine the filters, allow-lists and quotas of the options' devices, which are not created yet. What it knew of devices
- * of these names it forgets. Returns 0 or -ENOMEM.
+ * Tells the engine the texts of the options' devices, which are not created yet. The engine forgets those that it had for
+ * devices of these names. Returns 0 or -ENOMEM.
  */
-int uvd_options_give_filters(const struct uvd_options *o, struct uvd_engine *engine);
+int uvd_options_give_texts(const struct uvd_options *o, struct uvd_engine *engine);
 /*
  * Is this a valid configuration? For one that another process sent: all texts are one line without '/', counts are
  * within their arrays, and the persona is known. *c must be a copy that the other process cannot change.

@@ -86,14 +86,6 @@ const char *uvd_option_set_plugin(const struct uvd_option_row *row, void *base, 
 	return plugin ? NULL : "does not fit into memory";
 }
 
-static void option_texts_free(struct uvd_option_text **list, unsigned int *num)
-{
-	while (*num)
-		free((*list)[--*num].text);
-	free(*list);
-	*list = NULL;
-}
-
 void uvd_options_free_plugins(struct uvd_options *o)
 {
 	for (unsigned int n = 0; n < o->num_plugins; n++) {
@@ -109,79 +101,6 @@ void uvd_options_free_plugins(struct uvd_options *o)
 	o->num_plugins = 0;
 	uvd_plugins_free(o->names);
 	o->names = NULL;
-	option_texts_free(&o->filters, &o->num_filters);
-	option_texts_free(&o->allows, &o->num_allows);
-	option_texts_free(&o->quotas, &o->num_quotas);
-}
-
-/* ---- filters, allow-lists and quotas ----------------------------------------------------------------------------- */
-
-/* Takes over text, which may be NULL: there is no memory for it. */
-static const char *option_texts_add(struct uvd_option_text **list, unsigned int *num, unsigned int device, char *text)
-{
-	struct uvd_option_text *longer = text ? realloc(*list, (*num + 1) * sizeof(*longer)) : NULL;
-
-	if (!longer) {
-		free(text);
-		return "does not fit into memory";
-	}
-	*list = longer;
-	longer[(*num)++] = (struct uvd_option_text){ .device = device, .text = text };
-	return NULL;
-}
-
-const char *uvd_option_set_filter(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	return *text ? NULL : "is empty";
-}
-
-const char *uvd_options_add_filter(struct uvd_options *o, struct uvd_plugins *plugins, unsigned int device,
-				   const char *text)
-{
-	static __thread char error[UVD_PLUGIN_ERROR + 16] = "is wrong: ";
-	const size_t prefix = strlen("is wrong: ");
-
-	if (plugins && uvd_plugins_filter_check(plugins, text, error + prefix))
-		return error;
-	return option_texts_add(&o->filters, &o->num_filters, device, strdup(text));
-}
-
-const char *uvd_option_set_allow(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	return uvd_allow_check(text);
-}
-
-const char *uvd_options_add_allow(struct uvd_options *o, unsigned int device, const char *text)
-{
-	/* An engine process cannot look up users later. */
-	return option_texts_add(&o->allows, &o->num_allows, device, uvd_allow_without_names(text));
-}
-
-const char *uvd_option_set_quota(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	return uvd_quota_check(text);
-}
-
-const char *uvd_options_add_quota(struct uvd_options *o, unsigned int device, const char *text)
-{
-	return option_texts_add(&o->quotas, &o->num_quotas, device, uvd_quota_without_names(text));
-}
-
-int uvd_options_give_filters(const struct uvd_options *o, struct uvd_engine *engine)
-{
-	int err = 0;
-
-	for (unsigned int i = 0; i < o->num_devices; i++) {
-		uvd_engine_filters_forget(engine, o->devices[i].ibdev);
-		uvd_engine_allow_forget(engine, o->devices[i].ibdev);
-	}
-	for (unsigned int i = 0; i < o->num_filters && !err; i++)
-		err = uvd_engine_filters_add(engine, o->devices[o->filters[i].device].ibdev, o->filters[i].text);
-	for (unsigned int i = 0; i < o->num_allows && !err; i++)
-		err = uvd_engine_allow_add(engine, o->devices[o->allows[i].device].ibdev, o->allows[i].text);
-	for (unsigned int i = 0; i < o->num_quotas && !err; i++)
-		err = uvd_engine_quota_add(engine, o->devices[o->quotas[i].device].ibdev, o->quotas[i].text);
-	return err;
 }
 
 /* Calls fn, which loads a plug-in or looks into it, for each. Returns false if one fails, and `error` says why. */

@@ -302,6 +302,26 @@ static const char *set_link_layer(const struct uvd_option_row *row, void *base, 
 	return wrong;
 }
 
+/* ---- names of what plug-ins can have ---- */
+
+static const char *check_backend(struct uvd_plugins *plugins, const char *text)
+{
+	return uvd_plugins_backend(plugins, text) ? NULL : "is no backend";
+}
+
+static const char *check_persona(struct uvd_plugins *plugins, const char *text)
+{
+	return uvd_plugins_persona(plugins, text) ? NULL : "is no persona";
+}
+
+static const char *check_filter(struct uvd_plugins *plugins, const char *text)
+{
+	static __thread char error[UVD_PLUGIN_ERROR + 16] = "is wrong: ";
+	const size_t prefix = strlen("is wrong: ");
+
+	return uvd_plugins_filter_check(plugins, text, error + prefix) ? error : NULL;
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const struct uvd_option_choice yes_no[] = { { "yes", 1 }, { "no", 0 }, { NULL } };
@@ -351,7 +371,7 @@ static const struct uvd_option_row option_rows[] = {
 	{ "log-level", PROGRAM(log_level, BOTH), .arg = "LEVEL", .set = set_choice, .choices = levels,
 	  .preset = "info, for run warning", .help = "error, warning, info or debug" },
 	{ "plugin", .arg = "FILE [KEY=VALUE...]", .scope = UVD_SCOPE_PROGRAM, .programs = BOTH,
-	  .set = uvd_option_set_plugin,
+	  .set = uvd_option_set_plugin, .is_plugin = true,
 	  .help = "load this plug-in, with these options, which `--plugin FILE --help` lists; may be repeated" },
 
 	{ "sysfs", .arg = "DIR", PROGRAM_STR(sysfs, UVD_PROGRAM_DAEMON), .set = set_sysfs,
@@ -397,23 +417,23 @@ static const struct uvd_option_row option_rows[] = {
 	{ "ucap", .arg = "NAME", PROGRAM(granted, UVD_PROGRAM_RUN), .set = set_granted, .preset = "none",
 	  .help = "let PROGRAM open this User Capability; may be repeated" },
 
-	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_string, .preset = "soft",
+	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_string, .check = check_backend, .preset = "soft",
 	  .help = "the backend: soft, null or verbs (a real adapter)" },
 	{ "hca", .arg = "NAME", DEVICE_STR(hca), .set = set_string, .preset = "none",
 	  .help = "backend verbs: the adapter to forward to; `uverbsctl hca` lists them" },
 	{ "memory", .arg = "HOW", DEVICE(memory), .set = set_choice, .choices = memories, .preset = "auto",
 	  .help = "backend verbs: how the adapter reaches clients' memory: borrow (the client's thread registers it), bounce (copies; "
 		  "peers cannot), refuse, or auto (borrow if the device can do that safely, else bounce)" },
-	{ "filter", .arg = "NAME[:OPTIONS]", .scope = UVD_SCOPE_DEVICE, .programs = BOTH, .set = uvd_option_set_filter,
-	  .preset = "none",
+	{ "filter", .arg = "NAME[:OPTIONS]", .scope = UVD_SCOPE_DEVICE, .programs = BOTH, .text = &uvd_option_filter,
+	  .check = check_filter, .preset = "none",
 	  .help = "put this filter before the backend, with options KEY=VALUE,...; may be repeated: the first is the outermost" },
 	{ "allow", .arg = "[user:NAME:|ucap:NAME:]KIND:WORD,...", .scope = UVD_SCOPE_DEVICE, .programs = BOTH,
-	  .set = uvd_option_set_allow, .preset = "everything",
+	  .text = &uvd_option_allow, .preset = "everything",
 	  .help = "refuse what is not in this list: KIND is verbs, objects, access, qp-types, pkeys or gids; or `none`; may be repeated" },
 	{ "quota", .arg = "[user:NAME:]RESOURCE:N,...", .scope = UVD_SCOPE_DEVICE, .programs = BOTH,
-	  .set = uvd_option_set_quota, .preset = "no limit but those below",
+	  .text = &uvd_option_quota, .preset = "no limit but those below",
 	  .help = "how much of the device each user may hold: RESOURCE is objects, registered or a type of objects as in the limits below; N may be `unlimited`; may be repeated" },
-	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_string,
+	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_string, .check = check_persona,
 	  .preset = "rxe for run with soft, else hfi1",
 	  .help = "the adapter that the device emulates: hfi1, or rxe (mapped queues; run only)" },
 	{ "abi", .arg = "ABI", DEVICE(write_abi), .set = set_choice, .choices = abis, .preset = "ioctl",

@@ -158,7 +158,7 @@ static int host_setup(struct host *h)
 	e->core.replug = uvd_run_control_replug;
 	e->core.publish_tables = host_publish_tables;
 	e->core.take_facts = uvd_object_take_facts;
-	err = err ?: uvd_options_give_filters(h->l->options->parsed, &e->core) ?: add_devices(e, h->l->options);
+	err = err ?: uvd_options_give_texts(h->l->options->parsed, &e->core) ?: add_devices(e, h->l->options);
 	err = err ?: uvd_run_record(&h->outputs, e, h->l->options->trace);
 	e->core.settle = host_settle;
 	e->core.publish_port = host_publish_port;

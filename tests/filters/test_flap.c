@@ -210,7 +210,7 @@ static void come_back(uint64_t removals, const char *filter)
 	h.engine.replug = carry_out;
 	for (uint64_t i = 0; i < removals; i++)
 		uvd_engine_count_replug(&h.engine, h.config.ibdev);
-	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, filter), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_FILTER, filter), 0);
 	harness_start(&h, &uvd_mem_self);
 }
 

@@ -114,9 +114,9 @@ static void assert_list(const char *expected)
 
 START_TEST(test_the_first_filter_of_a_device_is_the_outermost)
 {
-	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, "toy:id=a"), 0);
-	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, "another", "toy:id=x"), 0);
-	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, "other:id=b"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_FILTER, "toy:id=a"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, "another", UVD_TEXT_FILTER, "toy:id=x"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_FILTER, "other:id=b"), 0);
 	start();
 	assert_trace("ab");
 	assert_list("toy:id=a other:id=b ");
@@ -125,21 +125,21 @@ END_TEST
 
 START_TEST(test_what_a_name_would_get_can_be_taken_and_given_back)
 {
-	struct uvd_device_filter *taken, *of_another;
+	struct uvd_device_text *taken, *of_another;
 
-	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, "toy:id=a"), 0);
-	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, "another", "toy:id=x"), 0);
-	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, "other:id=b"), 0);
-	taken = uvd_engine_filters_take(&h.engine, h.config.ibdev);
-	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, "toy:id=c"), 0);
-	uvd_engine_filters_restore(&h.engine, h.config.ibdev, taken);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_FILTER, "toy:id=a"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, "another", UVD_TEXT_FILTER, "toy:id=x"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_FILTER, "other:id=b"), 0);
+	taken = uvd_engine_texts_take(&h.engine, h.config.ibdev);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_FILTER, "toy:id=c"), 0);
+	uvd_engine_texts_restore(&h.engine, h.config.ibdev, taken);
 	start();
 	assert_trace("ab");
-	of_another = uvd_engine_filters_take(&h.engine, "another");
+	of_another = uvd_engine_texts_take(&h.engine, "another");
 	ck_assert_ptr_nonnull(of_another);
 	ck_assert_str_eq(of_another->text, "toy:id=x");
 	ck_assert_ptr_null(of_another->next);
-	uvd_engine_filters_drop(of_another);
+	uvd_engine_texts_drop(of_another);
 }
 END_TEST
 
@@ -274,12 +274,12 @@ START_TEST(test_a_device_with_a_wrong_filter_is_not_created)
 {
 	int err;
 
-	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, "toy:id=a"), 0);
-	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, "toy:id=bad"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_FILTER, "toy:id=a"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_FILTER, "toy:id=bad"), 0);
 	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
 	ck_assert_int_eq(err, -EINVAL);
 	ck_assert_int_eq(atomic_load(&begun), atomic_load(&ended));
-	uvd_engine_filters_forget(&h.engine, h.config.ibdev);
+	uvd_engine_texts_forget(&h.engine, h.config.ibdev);
 	start();
 }
 END_TEST

@@ -538,7 +538,7 @@ static void add_text(const char *text)
 
 	inet_ntop(AF_INET6, &h.config.ports[0].gids[0], ip, sizeof(ip));
 	snprintf(full, sizeof(full), "%.*s%s", gid ? (int)(gid - text) : (int)strlen(text), text, gid ? ip : "");
-	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, full), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, full), 0);
 }
 
 static void configure(void)
@@ -667,7 +667,7 @@ START_TEST(test_device_with_a_list_that_cannot_be_enforced_does_not_begin)
 	log_fd = memfd_create("log", MFD_CLOEXEC);
 	h.engine.log = log = uvd_log_new(log_fd, "", UVD_WARN);
 	for (const char *const *t = bad[_i].texts; *t; t++)
-		ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, *t), 0);
+		ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, *t), 0);
 	if (bad[_i].borrows) {
 		strcpy(h.config.hca, "rxe0");
 		h.config.memory = UVD_MEMORY_BORROW;
@@ -678,7 +678,7 @@ START_TEST(test_device_with_a_list_that_cannot_be_enforced_does_not_begin)
 	read_log(text, sizeof(text));
 	ck_assert_msg(strstr(text, bad[_i].line), "%s", text);
 	/* Without the texts the name can be had again. */
-	uvd_engine_allow_forget(&h.engine, h.config.ibdev);
+	uvd_engine_texts_forget(&h.engine, h.config.ibdev);
 	harness_start(&h, &uvd_mem_process);
 	ck_assert_int_eq(reg_remote_write(UV_WRITE), 0);
 	end_case();
@@ -732,10 +732,11 @@ START_TEST(test_verbs_of_mapped_queues_come_with_the_queue)
 	harness_init(&h, BACKEND);
 	uvd_config_default(&h.config, uvd_persona_find("rxe"), 0);
 	strcpy(h.config.backend, BACKEND);
-	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, BASE ",POLL_CQ,CREATE_QP,POST_SEND"), 0);
+	ck_assert_int_eq(
+		uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, BASE ",POLL_CQ,CREATE_QP,POST_SEND"), 0);
 	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
 	ck_assert_int_eq(err, -EINVAL);
-	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, "verbs:POST_RECV"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, "verbs:POST_RECV"), 0);
 	harness_start(&h, &uvd_mem_process);
 	harness_close(&h);
 }
@@ -749,7 +750,7 @@ START_TEST(test_datagrams_of_mapped_queues_have_any_gid)
 	harness_init(&h, BACKEND);
 	uvd_config_default(&h.config, uvd_persona_find("rxe"), 0);
 	strcpy(h.config.backend, BACKEND);
-	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, "gids:fe80::1"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, "gids:fe80::1"), 0);
 	harness_start(&h, &uvd_mem_process);
 	ck_assert_int_eq(get_context(UV_WRITE), 0);
 	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
@@ -772,7 +773,7 @@ START_TEST(test_list_of_a_capability_counts_once_the_context_has_it)
 	h.config.ucaps.num = 1;
 	strcpy(h.config.ucaps.names[0], "perm_a");
 	for (const char *const *t = lists; *t; t++)
-		ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, *t), 0);
+		ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, *t), 0);
 	harness_start(&h, &uvd_mem_process);
 	ck_assert_int_eq(begin(), 0);
 	ck_assert_int_eq(reg_remote_write(UV_WRITE), -EINVAL); /* a second context */
@@ -800,8 +801,8 @@ START_TEST(test_list_of_a_user_holds_in_its_user_namespaces)
 	int fd, err;
 
 	harness_init(&h, BACKEND);
-	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, "user:1000:none"), 0);
-	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, "user:0:none"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, "user:1000:none"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, "user:0:none"), 0);
 	harness_start(&h, &uvd_mem_process);
 	account = uvd_account_get(h.engine.accounts, clients[_i].uids, clients[_i].num);
 	mine = h.account;

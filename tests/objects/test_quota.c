@@ -380,8 +380,8 @@ static void begin_with(const char *const *texts)
 	h.engine.log = uvd_log_new(log_fd, "", UVD_WARN);
 	for (; *texts; texts++)
 		ck_assert_int_eq(strncmp(*texts, "allow ", 6)
-					 ? uvd_engine_quota_add(&h.engine, h.config.ibdev, *texts)
-					 : uvd_engine_allow_add(&h.engine, h.config.ibdev, *texts + 6),
+					 ? uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_QUOTA, *texts)
+					 : uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, *texts + 6),
 				 0);
 }
 
@@ -507,7 +507,7 @@ START_TEST(test_quota_of_one_device_leaves_the_others_alone)
 	unsigned int second;
 
 	begin_with(texts);
-	ck_assert_int_eq(uvd_engine_quota_add(&h.engine, "hfi1_1", "pds:2"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, "hfi1_1", UVD_TEXT_QUOTA, "pds:2"), 0);
 	harness_start(&h, &uvd_mem_process);
 	second = harness_add_device(&h);
 	for (int i = 0; i < 3; i++) {
@@ -526,7 +526,7 @@ START_TEST(test_removed_device_holds_nothing_of_its_successor)
 	unsigned int number;
 
 	begin_with(texts);
-	ck_assert_int_eq(uvd_engine_quota_add(&h.engine, "hfi1_1", "pds:1"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, "hfi1_1", UVD_TEXT_QUOTA, "pds:1"), 0);
 	harness_start(&h, &uvd_mem_process);
 	number = harness_add_device(&h);
 	ck_assert_int_eq(pd_of(number, uids, 1), 0);
@@ -611,7 +611,7 @@ START_TEST(test_limit_that_refuses_after_a_quota_is_no_refusal_of_the_device)
 	harness_no_limits(&limits);
 	limits.max[UVD_RES_BYTES] = MOST_BYTES;
 	harness_init_limited(&h, BACKEND, &limits);
-	ck_assert_int_eq(uvd_engine_quota_add(&h.engine, h.config.ibdev, "pds:1"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_QUOTA, "pds:1"), 0);
 	harness_start(&h, &uvd_mem_process);
 	ck_assert_int_eq(get_context(UV_METHOD), 0);
 	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
@@ -654,7 +654,7 @@ START_TEST(test_device_with_a_quota_that_cannot_be_enforced_does_not_begin)
 	read_log(text, sizeof(text));
 	ck_assert_msg(strstr(text, bad[_i].line), "%s", text);
 	/* Without the text the name can be had again. */
-	uvd_engine_allow_forget(&h.engine, h.config.ibdev);
+	uvd_engine_texts_forget(&h.engine, h.config.ibdev);
 	harness_start(&h, &uvd_mem_process);
 	ck_assert_int_eq(create_qp(UV_WRITE), 0);
 	end_case(NULL);

@@ -235,7 +235,7 @@ static void begin_with_quota(const char *text)
 	has->max_pd = has->max_cq = has->max_qp = has->max_srq = has->max_ah = DEVICE_HAS;
 	has->max_mr = has->max_mw = has->max_mcast_grp = has->max_mcast_qp_attach = DEVICE_HAS;
 	has->max_dm_size = DEVICE_HAS;
-	ck_assert(!text || !uvd_engine_quota_add(&h.engine, h.config.ibdev, text));
+	ck_assert(!text || !uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_QUOTA, text));
 	harness_start(&h, &uvd_mem_process);
 }
 

@@ -140,38 +140,41 @@ START_TEST(test_later_line_wins_within_a_section)
 }
 END_TEST
 
+static void expect_texts(const struct uvd_options *o, const struct uvd_option_text *expected, unsigned int num)
+{
+	ck_assert_uint_eq(o->num_texts, num);
+	for (unsigned int i = 0; i < num; i++) {
+		ck_assert_uint_eq(o->texts[i].kind, expected[i].kind);
+		ck_assert_uint_eq(o->texts[i].device, expected[i].device);
+		ck_assert_str_eq(o->texts[i].text, expected[i].text);
+	}
+}
+
 START_TEST(test_filters_of_the_file_come_before_those_of_the_command_line)
 {
-	static const struct {
-		unsigned int device;
-		const char *text;
-	} expected[] = {
-		{ 0, "error:alloc_pd=ENOMEM" }, { 0, "error" }, { 1, "error:alloc_pd=ENOMEM" },
-		{ 1, "error:seed=2" },		{ 1, "error" },
+	static const struct uvd_option_text expected[] = {
+		{ 0, UVD_TEXT_FILTER, "error:alloc_pd=ENOMEM" },
+		{ 0, UVD_TEXT_FILTER, "error" },
+		{ 1, UVD_TEXT_FILTER, "error:alloc_pd=ENOMEM" },
+		{ 1, UVD_TEXT_FILTER, "error:seed=2" },
+		{ 1, UVD_TEXT_FILTER, "error" },
 	};
 	struct uvd_options o;
 
 	parse(&o, "[device 1]\nfilter = error:seed=2\n[uverbsd]\nfilter = error:alloc_pd=ENOMEM\n", "--filter",
 	      "error");
-	ck_assert_uint_eq(o.num_filters, 5);
-	for (unsigned int i = 0; i < o.num_filters; i++) {
-		ck_assert_uint_eq(o.filters[i].device, expected[i].device);
-		ck_assert_str_eq(o.filters[i].text, expected[i].text);
-	}
+	expect_texts(&o, expected, UVD_COUNT(expected));
 	uvd_options_free(&o);
 }
 END_TEST
 
 START_TEST(test_allow_lists_of_users_have_their_ids)
 {
-	static const struct {
-		unsigned int device;
-		const char *text;
-	} expected[] = {
-		{ 0, "verbs:base" },	 { 0, "user:0:access:LOCAL_WRITE" },
-		{ 0, "ucap:perm:none" }, { 0, "user:7:none" },
-		{ 1, "verbs:base" },	 { 1, "none" },
-		{ 1, "user:7:none" },
+	static const struct uvd_option_text expected[] = {
+		{ 0, UVD_TEXT_ALLOW, "verbs:base" },	 { 0, UVD_TEXT_ALLOW, "user:0:access:LOCAL_WRITE" },
+		{ 0, UVD_TEXT_ALLOW, "ucap:perm:none" }, { 0, UVD_TEXT_ALLOW, "user:7:none" },
+		{ 1, UVD_TEXT_ALLOW, "verbs:base" },	 { 1, UVD_TEXT_ALLOW, "none" },
+		{ 1, UVD_TEXT_ALLOW, "user:7:none" },
 	};
 	struct uvd_options o;
 
@@ -179,11 +182,7 @@ START_TEST(test_allow_lists_of_users_have_their_ids)
 	      "[device 0 user root]\nallow = access:LOCAL_WRITE\n[device 0 ucap perm]\nallow = none\n"
 	      "[device 1]\nallow = none\n[uverbsd]\nallow = verbs:base\n",
 	      "--allow", "user:7:none");
-	ck_assert_uint_eq(o.num_allows, UVD_COUNT(expected));
-	for (unsigned int i = 0; i < o.num_allows; i++) {
-		ck_assert_uint_eq(o.allows[i].device, expected[i].device);
-		ck_assert_str_eq(o.allows[i].text, expected[i].text);
-	}
+	expect_texts(&o, expected, UVD_COUNT(expected));
 	uvd_options_free(&o);
 }
 END_TEST
@@ -191,22 +190,16 @@ END_TEST
 /* A later text wins, so those of all devices come first, and those of the command line last. */
 START_TEST(test_quotas_are_in_the_order_in_which_they_win)
 {
-	static const struct {
-		unsigned int device;
-		const char *text;
-	} expected[] = {
-		{ 0, "qps:4, mrs:5" }, { 0, "user:0:qps:8" }, { 0, "registered:4096" },
-		{ 1, "qps:4, mrs:5" }, { 1, "qps:6" },	      { 1, "registered:4096" },
+	static const struct uvd_option_text expected[] = {
+		{ 0, UVD_TEXT_QUOTA, "qps:4, mrs:5" },	  { 0, UVD_TEXT_QUOTA, "user:0:qps:8" },
+		{ 0, UVD_TEXT_QUOTA, "registered:4096" }, { 1, UVD_TEXT_QUOTA, "qps:4, mrs:5" },
+		{ 1, UVD_TEXT_QUOTA, "qps:6" },		  { 1, UVD_TEXT_QUOTA, "registered:4096" },
 	};
 	struct uvd_options o;
 
 	parse(&o, "[device 0 user root]\nquota = qps:8\n[device 1]\nquota = qps:6\n[uverbsd]\nquota = qps:4, mrs:5\n",
 	      "--quota", "registered:4096");
-	ck_assert_uint_eq(o.num_quotas, UVD_COUNT(expected));
-	for (unsigned int i = 0; i < o.num_quotas; i++) {
-		ck_assert_uint_eq(o.quotas[i].device, expected[i].device);
-		ck_assert_str_eq(o.quotas[i].text, expected[i].text);
-	}
+	expect_texts(&o, expected, UVD_COUNT(expected));
 	uvd_options_free(&o);
 }
 END_TEST

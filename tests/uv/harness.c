@@ -154,9 +154,9 @@ void harness_init_limited(struct harness *h, const char *backend, const struct u
 	uvd_config_default(&h->config, &uvd_persona_hfi1, 0);
 	h->config.limits.max_dm_size = 256 << 10;
 	snprintf(h->config.backend, sizeof(h->config.backend), "%s", backend);
-	if (uvd_engine_init(&h->engine, uvd_object_plugins, limits, NULL))
+	if (uvd_host_engine(&h->engine, limits, NULL))
 		abort();
-	h->account = uvd_account_get(h->engine.accounts, &(uid_t){ 1000 }, 1);
+	h->account = uvd_host_account(&h->engine, UVD_HOST_UID);
 	if (!h->account)
 		abort();
 }
@@ -181,7 +181,8 @@ void harness_start(struct harness *h, const struct uvd_mem_ops *mem)
 	}
 	h->ops = *h->dev->ib.ops;
 	h->dev->ib.ops = &h->ops;
-	h->call->caller = (struct uvd_caller){ .mem = mem, .proc = &uvd_proc_local, .tid = gettid(), .memfd = -1 };
+	h->call->caller = uvd_host_caller(mem, &uvd_proc_local, NULL);
+	h->call->caller.tgid = 0; /* the engine has to look it up */
 	h->added[0] = h->dev;
 	h->fd = open_file_new(h, h->dev);
 	h->file = h->call->file = harness_file(h->fd);
@@ -210,17 +211,10 @@ void harness_close_file(struct harness *h)
 	h->file = NULL;
 }
 
-/* uvd_accounts_each() calls this for a charge that was not given back. */
-static void harness_leak(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
-{
-	fprintf(stderr, "user %u still holds %llu %s\n", uid, (unsigned long long)used,
-		uvd_limit_rows[res].what ? uvd_limit_rows[res].what : "objects");
-	abort();
-}
-
 void harness_close(struct harness *h)
 {
 	struct open_file *f;
+	char left[1024];
 
 	harness_close_file(h);
 	while ((f = open_file_take(open_file_of, h)))
@@ -229,7 +223,10 @@ void harness_close(struct harness *h)
 		if (h->added[i])
 			uvd_device_put(h->added[i]);
 	uvd_device_put(h->dev);
-	uvd_accounts_each(h->engine.accounts, harness_leak, NULL);
+	if (uvd_host_charged(&h->engine, left, sizeof(left), 0)) {
+		fprintf(stderr, "still charged: %s\n", left);
+		abort();
+	}
 	uvd_account_put(h->account);
 	uvd_engine_fini(&h->engine);
 	free(h->call);
@@ -287,21 +284,15 @@ void harness_remove_device(struct harness *h, unsigned int number)
 
 long harness_finish(struct harness *h, struct uvd_call *call, long ret)
 {
-	int fd;
+	int number;
 
 	h->granted = -1;
-	if (ret < 0 || !call->grant.uobj)
-		return ret;
-	if (call->grant.registration) {
+	if (ret >= 0 && call->grant.uobj && call->grant.registration) {
 		call->grant.registration->executed = h->executes;
 		return uvd_call_granted(call, h->registered);
 	}
-	fd = h->refuse_grant ? -h->refuse_grant : uvd_event_file_open(call->grant.file);
-	ret = uvd_call_granted(call, fd);
-	if (ret < 0 && fd >= 0)
-		close(fd);
-	else if (fd >= 0)
-		h->granted = fd;
+	ret = uvd_host_finish(call, ret, &uvd_host_own_fds, h->refuse_grant, &number);
+	h->granted = number;
 	return ret;
 }
 

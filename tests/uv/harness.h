@@ -21,11 +21,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
-#include "account/account.h"
 #include "backends/backends.h"
-#include "client/client.h"
-#include "core/core.h"
-#include "dispatch/dispatch.h"
+#include "host/host.h"
 #include "objects/internal.h"
 #include "persona/persona.h"
 #include "uv.h"

@@ -48,9 +48,11 @@ START_TEST(test_default_copies_and_says_why_where_it_cannot_borrow)
 {
 	h.engine.lends = obstacles[_i].lends;
 	if (obstacles[_i].allow)
-		ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, obstacles[_i].allow), 0);
+		ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, obstacles[_i].allow),
+				 0);
 	if (obstacles[_i].quota)
-		ck_assert_int_eq(uvd_engine_quota_add(&h.engine, h.config.ibdev, obstacles[_i].quota), 0);
+		ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_QUOTA, obstacles[_i].quota),
+				 0);
 	client_start();
 	ck_assert_int_eq(h.dev->config.memory, UVD_MEMORY_BOUNCE);
 	ck_assert_int_eq(h.dev->ib.config.memory, UVD_MEMORY_BOUNCE);

@@ -350,7 +350,7 @@ START_TEST(test_change_of_a_qp_that_takes_long_holds_up_no_other_client_where_a_
 
 	client_teardown();
 	client_init(NULL);
-	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, "pkeys:0xffff"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, "pkeys:0xffff"), 0);
 	client_start();
 	client_open(&a, h.fd);
 	ck_assert(client_changes_wait(&a, &a));

@@ -272,8 +272,8 @@ START_TEST(test_quota_holds)
 
 	wq_teardown();
 	wq_init(true);
-	ck_assert_int_eq(uvd_engine_quota_add(&h.engine, h.config.ibdev, "wqs:1"), 0);
-	ck_assert_int_eq(uvd_engine_quota_add(&h.engine, h.config.ibdev, "rwq-ind-tbls:1"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_QUOTA, "wqs:1"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_QUOTA, "rwq-ind-tbls:1"), 0);
 	wq_start();
 	one = some_table(&wq);
 	ck_assert_int_eq(create_wq(&other), -EAGAIN);
@@ -292,14 +292,15 @@ START_TEST(test_allow_lists_hold)
 
 	wq_teardown();
 	wq_init(true);
-	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, "qp-types:RC"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, "qp-types:RC"), 0);
 	wq_start();
 	table = some_table(&wq);
 	ck_assert_int_eq(create_qp_with(table, &hash, sizeof(hash), &qp), -EPERM);
 
 	wq_teardown();
 	wq_init(true);
-	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, "objects:DEVICE,PD,CQ,QP,MR,ASYNC_EVENT,WQ"),
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW,
+					     "objects:DEVICE,PD,CQ,QP,MR,ASYNC_EVENT,WQ"),
 			 0);
 	wq_start();
 	ck_assert_int_eq(create_wq(&wq), 0);

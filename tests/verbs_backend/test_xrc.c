@@ -240,7 +240,7 @@ START_TEST(test_clients_with_an_allow_list_change_a_target_one_after_the_other)
 	client_init(NULL);
 	h.config.hidden_caps = 0;
 	fake.attr.orig_attr.device_cap_flags = IBV_DEVICE_XRC;
-	ck_assert_int_eq(uvd_engine_allow_add(&h.engine, h.config.ibdev, "pkeys:0xffff"), 0);
+	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, "pkeys:0xffff"), 0);
 	client_start();
 	client_open(&a, h.fd);
 	client_open(&b, uv_open());

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "in_process.h"
 #include "more.h"
-#include "account/account.h"
-#include "client/client.h"
-#include "core/core.h"
-#include "dispatch/dispatch.h"
-#include "objects/objects.h"
+#include "host/host.h"
 #include "persona/persona.h"
 #include "util/util.h"
 #include <errno.h>
@@ -20,7 +16,6 @@ enum {
 	FIRST_FD = 256, /* the client's descriptors begin here, above the engine's */
 	LAST_FD = 1023,
 	FIRST_OFFSET = 4096, /* of mapped queues */
-	LEAK_WAIT_US = 2000,
 };
 
 /* 1 TiB, as a file of `uverbsctl run` */
@@ -178,6 +173,13 @@ static int client_fd_close(int fd)
 	return close(fd);
 }
 
+static void client_fd_take(int number)
+{
+	client_fd_close(number);
+}
+
+static const struct uvd_host_fds client_fds = { .add = client_fd_add, .take = client_fd_take };
+
 static int maps_make(void)
 {
 	const struct uvd_prog_area *areas = here.areas;
@@ -204,13 +206,7 @@ static struct uvd_call *call_begin(void)
 		return NULL;
 	}
 	if (!call.caller.mem)
-		call.caller = (struct uvd_caller){ .mem = &client_mem,
-						   .proc = &client_proc,
-						   .tid = gettid(),
-						   .tgid = getpid(),
-						   .memfd = -1,
-						   .mapsfd = -1,
-						   .account = here.account };
+		call.caller = uvd_host_caller(&client_mem, &client_proc, here.account);
 	call.file = here.file;
 	call.grant.uobj = NULL;
 	return &call;
@@ -219,18 +215,12 @@ static struct uvd_call *call_begin(void)
 /* Grants the descriptor that the call asks for, and returns as a system call does. */
 static long in_process_finish(struct uvd_call *call, long ret)
 {
-	int fd = -1;
+	int number;
 
-	if (ret >= 0 && call->grant.uobj) {
-		fd = uvd_event_file_open(call->grant.file);
-		fd = fd < 0 ? fd : client_fd_add(fd);
-		ret = uvd_call_granted(call, fd);
-	}
+	ret = uvd_host_finish(call, ret, &client_fds, 0, &number);
 	client_file_put();
 	if (ret >= 0)
 		return ret;
-	if (fd >= 0)
-		client_fd_close(fd);
 	errno = -ret;
 	return -1;
 }
@@ -300,20 +290,19 @@ static int files_make(void)
 static int engine_make(void)
 {
 	const struct uvd_options *o = here.options;
-	const uid_t uid = geteuid();
 	struct uvd_device_config config = o->devices[0];
-	int err = uvd_engine_init(&here.engine, uvd_object_plugins, &o->limits, here.log);
+	int err = uvd_host_engine(&here.engine, &o->limits, here.log);
 
 	if (err)
 		return err;
 	if (!uvd_options_load_plugins(o, here.engine.plugins, here.log))
 		return -ENOENT;
-	here.account = uvd_account_get(here.engine.accounts, &uid, 1);
+	here.account = uvd_host_account(&here.engine, geteuid());
 	if (!here.account)
 		return -ENOMEM;
 	if (config.number < 0)
 		config.number = 0;
-	err = uvd_options_give_filters(o, &here.engine);
+	err = uvd_options_give_texts(o, &here.engine);
 	if (!err)
 		here.dev = uvd_device_new(&here.engine, &config, &err);
 	return err;
@@ -395,33 +384,7 @@ int uvd_in_process_driver(const struct uvd_options *o)
 	return persona ? persona->driver_id : -1;
 }
 
-struct left {
-	char *text;
-	size_t size;
-};
-
-/* uvd_accounts_each() calls this for everything that is charged. */
-static void left_add(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
-{
-	struct left *left = arg;
-	const size_t len = strlen(left->text);
-
-	snprintf(left->text + len, left->size - len, "%s%" PRIu64 " %s charged", len ? ", " : "", used,
-		 uvd_limit_rows[res].what ? uvd_limit_rows[res].what : "objects");
-}
-
 bool uvd_in_process_leaks(char *text, size_t size, unsigned int seconds)
 {
-	const uint64_t end = uvd_now_ns() + seconds * 1000000000ull;
-	struct left left = { text, size };
-
-	for (;;) {
-		text[0] = 0;
-		uvd_accounts_each(here.engine.accounts, left_add, &left);
-		if (!text[0])
-			return false;
-		if (uvd_now_ns() >= end)
-			return true;
-		usleep(LEAK_WAIT_US);
-	}
+	return uvd_host_charged(&here.engine, text, size, seconds);
 }
