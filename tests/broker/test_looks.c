@@ -336,6 +336,17 @@ END_TEST
 
 /* ---- what is answered ------------------------------------------------------------------------------------------------ */
 
+START_TEST(test_files_have_no_number_but_descriptors)
+{
+	start(writes, SYS_write);
+	ck_assert_int_eq(ask(UVD_WIRE_OPEN, UVD_WIRE_MAPS, 0), 0);
+	uvd_wire_close(&fds);
+	ck_assert_int_eq(ask(UVD_WIRE_OPEN, UVD_WIRE_MAPS, 1), -EINVAL);
+	ck_assert_int_eq(ask(UVD_WIRE_OPEN, UVD_WIRE_MEM, 2), -EINVAL);
+	ck_assert_int_eq(ask(UVD_WIRE_OPEN, UVD_WIRE_FD, -1), -EINVAL);
+}
+END_TEST
+
 START_TEST(test_answers_are_about_the_call)
 {
 	static const char c = 'x';
@@ -703,6 +714,7 @@ int main(void)
 	tcase_add_test(t, test_thread_that_waits_no_more_gives_nothing);
 	tcase_add_loop_test(t, test_thread_that_waits_in_another_call_gives_nothing, 0, 2);
 	tcase_add_test(t, test_number_that_is_a_bystanders_between_two_looks_gives_nothing);
+	tcase_add_test(t, test_files_have_no_number_but_descriptors);
 	tcase_add_test(t, test_answers_are_about_the_call);
 	tcase_add_test(t, test_maps_and_statm_are_those_of_a_thread_that_lives);
 	tcase_add_test(t, test_ioctl_is_no_write);

@@ -113,6 +113,16 @@ START_TEST(node_that_the_kernel_does_not_make_is_made)
 }
 END_TEST
 
+/* A link that leads nowhere has the folder's name: it is neither a folder, nor can it be made one. */
+START_TEST(node_that_cannot_be_made_is_an_error)
+{
+	session_begin("240:7\n");
+	ck_assert(!symlink("none", "/dev/infiniband"));
+	ck_assert_int_eq(uvd_node_verify(&node, log_), -ENOENT);
+	ck_assert(!node.made);
+}
+END_TEST
+
 START_TEST(node_of_the_kernels_counts_if_it_is_the_sessions)
 {
 	session_begin("240:7\n");
@@ -239,6 +249,7 @@ int main(void)
 	tcase_add_test(t, names_are_those_of_cuse_dev_and_the_kernel);
 	tcase_add_test(t, name_is_taken_by_cuse_by_the_kernel_or_by_a_node);
 	tcase_add_test(t, node_that_the_kernel_does_not_make_is_made);
+	tcase_add_test(t, node_that_cannot_be_made_is_an_error);
 	tcase_add_test(t, node_of_the_kernels_counts_if_it_is_the_sessions);
 	tcase_add_test(t, session_without_a_device_number_is_an_error);
 	tcase_add_test(t, hidden_node_is_unlinked);

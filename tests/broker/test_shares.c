@@ -108,9 +108,14 @@ START_TEST(test_sender_that_outlives_its_loan_keeps_its_place_until_it_is_reaped
 	*uvd_sender_errand(&ways, place) = (struct uvd_errand){ .pidfd = -1, .fd = -1, .dir = -1 };
 	uvd_ways_end(&ways);
 	ck_assert_int_eq(uvd_sender_run(&ways, place), -EPERM);
+	/* Until then its user has one place less. */
+	for (int i = 1; i < UVD_WAY_SHARE; i++)
+		ck_assert_int_ge(uvd_ways_take(&ways, &user), 0);
+	ck_assert_int_eq(uvd_ways_take(&ways, &user), -EAGAIN);
 	while (!uvd_ways_put(&ways, place))
 		sleep_ms(1);
 	ck_assert(waitpid(-1, NULL, WNOHANG | __WALL) == -1 && errno == ECHILD);
+	ck_assert_int_eq(uvd_ways_take(&ways, &user), place);
 	uvd_ways_fini(&ways);
 }
 END_TEST

@@ -170,6 +170,31 @@ START_TEST(test_the_peer_of_an_unplugged_device_gets_retry_errors)
 }
 END_TEST
 
+static int (*dereg_mr)(struct uvd_mr *mr);
+
+static int dereg_and_send(struct uvd_mr *mr)
+{
+	const int ret = dereg_mr(mr);
+
+	ck_assert_int_eq(end_send(&ends[0]), 0);
+	return ret;
+}
+
+/* A message that arrives when the region of its receive is gone and the QP is not: the peer sees no error of that region. */
+START_TEST(test_the_peer_gets_a_retry_error_although_the_region_goes_first)
+{
+	setup_ends();
+	second.ops = *second.dev->ib.ops;
+	second.dev->ib.ops = &second.ops;
+	dereg_mr = second.ops.dereg_mr;
+	second.ops.dereg_mr = dereg_and_send;
+	ck_assert_int_eq(end_recv(&ends[1]), 0);
+	uvd_device_remove(second.dev);
+	ck_assert_uint_eq(end_wait(&ends[0]).status, IBV_WC_RETRY_EXC_ERR);
+	second_close();
+}
+END_TEST
+
 static atomic_uint num_received;
 
 /* Receives from send_all() until the receiver's device is removed. send_all() ends when either device is. */
@@ -237,6 +262,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_the_peer_of_an_unplugged_device_gets_retry_errors);
+	tcase_add_test(tc, test_the_peer_gets_a_retry_error_although_the_region_goes_first);
 	tcase_add_loop_test(tc, test_removal_under_traffic, 0, 2);
 	return run_suite(__FILE__, tc);
 }

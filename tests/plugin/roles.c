@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A plug-in that states roles. WRONG: what is wrong with them; 0: nothing. OLD: its struct ends before them. */
+/*
+ * A plug-in that states roles. WRONG: what is wrong with them; 0: nothing. OLD: its struct ends before them. FACE: its feature is
+ * that of its second persona.
+ */
 #include "toys.h"
 
 enum { OBJ_ROLES = 0x1400, M_ROLES = 0x1400, A_ROLES = 0x1400, A_ROLES_VALUE };
@@ -47,6 +50,15 @@ static const struct uvd_object_row wrapped = { .name = "UVERBS_OBJECT_PD",
 static const struct uvd_object_row *const objects[] = { &object, &wrapped, NULL };
 static const struct uvd_feature feature = { .name = "roles feature", .objects = objects };
 static const struct uvd_feature *const features[] = { &feature, NULL };
+static const struct uvd_counter_file counters[] = { {} };
+#define PERSONA(m_name, m_feature) \
+	{ \
+		.name = m_name, .ibdev_prefix = m_name "_", .modalias = "", .board_id = "board", .fw_ver = "1", \
+		.node_desc = m_name, .hw_counters = counters, .link_layer = IBV_LINK_LAYER_ETHERNET, \
+		.feature = m_feature \
+	}
+static const struct uvd_persona plain_face = PERSONA("plainface", NULL), roles_face = PERSONA("roleface", &feature);
+static const struct uvd_persona *const personas[] = { &plain_face, &roles_face, NULL };
 
 static const struct uvd_field fields[] = {
 	UVD_FIELD(struct roles_request, mask, WRONG == 5 ? UVD_ROLES : UVD_ROLE_NUMBER),
@@ -100,7 +112,9 @@ UVD_API const struct uvd_plugin uverbsd_plugin = {
 	.struct_size = OLD ? offsetof(struct uvd_plugin, commands) : sizeof(struct uvd_plugin),
 	.backend_size = sizeof(struct uvd_backend),
 	.name = "roles",
-	.features = features,
+	.features = FACE ? NULL : features,
+	.persona_size = sizeof(struct uvd_persona),
+	.personas = FACE ? personas : NULL,
 	.commands = commands,
 	.attrs = values,
 };

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "bed.h"
+#include "plugin/internal.h"
 #include "../suite.h"
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
@@ -115,6 +116,15 @@ START_TEST(test_older_plugin_loads_and_states_no_roles)
 }
 END_TEST
 
+/* No device has that persona, so the tree of none has the rows. */
+START_TEST(test_roles_of_a_personas_rows_are_accepted)
+{
+	ck_assert_msg(!toy_load("faceroles", NULL), "%s", error);
+	ck_assert_uint_eq(told().rows, 0);
+	ck_assert_int_eq(toy_unload("roles", false), 0);
+}
+END_TEST
+
 START_TEST(test_conflict_names_both_owners_and_changes_nothing)
 {
 	ck_assert_int_eq(toy_load("kv1", NULL), 0);
@@ -135,6 +145,27 @@ START_TEST(test_option_must_be_declared_and_valid)
 	ck_assert_int_eq(toy_load("before", "fail=1x"), -EINVAL);
 	ck_assert_int_eq(toy_load("before", "fail=1k"), -EINVAL);
 	ck_assert_int_eq(toy_load("before", "fail=0x1K"), 0);
+}
+END_TEST
+
+/* With more than 16 options a message lists only the names that are most like the wrong one. */
+START_TEST(test_messages_about_many_options_name_the_nearest)
+{
+	static const struct uvd_plugin_option bad[] = { { "red" }, { "a b" }, {} };
+	char names[17][16], *const given[] = { "colour_9=1", NULL };
+	struct uvd_plugin_option many[UVD_COUNT(names) + 1] = {};
+
+	for (unsigned int i = 0; i < UVD_COUNT(names); i++) {
+		snprintf(names[i], sizeof(names[i]), "colour_%c", 'a' + i);
+		many[i].name = names[i];
+	}
+	ck_assert_int_eq(uvd_plugin_values_check("x", many, given, error), -EINVAL);
+	ck_assert_msg(strstr(error, "x: no option `colour_9`; the nearest are colour_"), "%s", error);
+	many[UVD_COUNT(names) - 1].name = NULL;
+	ck_assert_int_eq(uvd_plugin_values_check("x", many, given, error), -EINVAL);
+	ck_assert_msg(strstr(error, "x: no option `colour_9`; its options: colour_a, colour_b, "), "%s", error);
+	ck_assert_int_eq(uvd_plugin_options_check("x", bad, "_", error), -EINVAL);
+	ck_assert_msg(strstr(error, "x: `a b` is not a valid name of an option"), "%s", error);
 }
 END_TEST
 
@@ -450,9 +481,11 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_wrong_plugin_is_refused_with_its_reason);
 	tcase_add_test(t, test_wrong_roles_are_refused_with_what_is_wrong);
+	tcase_add_test(t, test_roles_of_a_personas_rows_are_accepted);
 	tcase_add_test(t, test_older_plugin_loads_and_states_no_roles);
 	tcase_add_test(t, test_conflict_names_both_owners_and_changes_nothing);
 	tcase_add_test(t, test_option_must_be_declared_and_valid);
+	tcase_add_test(t, test_messages_about_many_options_name_the_nearest);
 	tcase_add_test(t, test_older_plugin_lacks_what_its_struct_lacks);
 	tcase_add_test(t, test_backend_of_an_older_or_newer_plugin_has_the_operations_that_both_know);
 	tcase_add_test(t, test_file_that_others_may_change_is_refused);

@@ -157,6 +157,35 @@ START_TEST(open_that_runs_out_of_descriptors_leaves_none)
 }
 END_TEST
 
+/* One more descriptor at a time, too. The program's own descriptors, of which 0 is the first, stay open. */
+START_TEST(files_that_cannot_begin_close_only_their_own_descriptors)
+{
+	struct rlimit was, few;
+	unsigned int before;
+	int err, refused = 0, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (!fd)
+		fd = dup(0);
+	ck_assert_int_gt(fd, 0);
+	before = suite_num_fds();
+	ck_assert(!close(fd) && !getrlimit(RLIMIT_NOFILE, &was));
+	before--;
+	few = was;
+	for (few.rlim_cur = fd;; few.rlim_cur++) {
+		ck_assert(!setrlimit(RLIMIT_NOFILE, &few));
+		err = uvd_run_files_init(&files);
+		ck_assert(!setrlimit(RLIMIT_NOFILE, &was));
+		uvd_run_files_fini(&files);
+		ck_assert_uint_eq(suite_num_fds(), before);
+		if (!err)
+			break;
+		ck_assert_int_eq(err, -EMFILE);
+		refused++;
+	}
+	ck_assert_int_eq(refused, 2);
+}
+END_TEST
+
 START_TEST(open_of_a_removed_device_leaves_no_descriptor)
 {
 	unsigned int before;
@@ -279,6 +308,7 @@ int main(void)
 	tcase_set_timeout(t, 100);
 	tcase_add_loop_test(t, open_that_an_account_refuses_leaves_no_descriptor, 0, UVD_COUNT(scarce));
 	tcase_add_test(t, open_that_runs_out_of_descriptors_leaves_none);
+	tcase_add_test(t, files_that_cannot_begin_close_only_their_own_descriptors);
 	tcase_add_test(t, open_of_a_removed_device_leaves_no_descriptor);
 	tcase_add_test(t, open_that_gets_no_watch_leaves_no_descriptor);
 	tcase_add_test(t, open_at_the_limit_has_what_a_closed_file_had);

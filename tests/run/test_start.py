@@ -40,6 +40,13 @@ def test_runtime_folder_that_is_read_only_is_named_and_not_replaced_by_tmp():
     refused(r, "XDG_RUNTIME_DIR is /mnt: EROFS", "mount it writable", "unset")
 
 
+@pytest.mark.parametrize("mode", ("0720", "0702"))
+def test_folder_of_the_sockets_that_others_may_write_to_is_refused(mode):
+    r = in_namespace("mount -t tmpfs none /mnt && mkdir /mnt/uverbsd && "
+                     f"chmod {mode} /mnt/uverbsd && export XDG_RUNTIME_DIR=/mnt && exec $RUN --join open -- true")
+    refused(r, "/mnt/uverbsd", "EPERM")
+
+
 EACH_GID = """
 from pyverbs.addr import AH, AHAttr, GlobalRoute
 from pyverbs.device import Context

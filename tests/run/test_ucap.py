@@ -4,6 +4,7 @@
 No kernel that the tests can boot has them: docs/abi-rules.md and the kernel's Documentation/infiniband/ucaps.rst are
 the standard.
 """
+import os
 import re
 import subprocess
 
@@ -41,6 +42,12 @@ def test_node_is_listed_and_published_with_one_number(run):
 def test_open_without_a_grant_is_eacces_even_for_root(run):
     out = client(run, "perm_other", "perm_absent")
     assert out[:3] == ["open perm_other EACCES", "open perm_absent ENOENT", "context 0"]
+
+
+def test_open_has_the_mode_that_it_asks_for(run):
+    r = run("sh", "-c", f"exec 5<>/dev/infiniband/{OURS} 6>/dev/infiniband/{OURS} 7</dev/infiniband/{OURS}; "
+                        "grep -h ^flags /proc/self/fdinfo/[567]", options=OPTIONS)
+    assert [int(word, 8) & os.O_ACCMODE for word in r.stdout.split()[1::2]] == [os.O_RDWR, os.O_WRONLY, os.O_RDONLY], r
 
 
 def test_access_says_what_open_would(run):

@@ -200,6 +200,7 @@ START_TEST(path_that_leaves_its_folder_or_file_system_is_elsewhere)
 		{ "/dev", "x/../../dev/infiniband", RESOLVE_BENEATH, UVD_RUN_ELSEWHERE },
 		{ "/dev", "/dev/infiniband", RESOLVE_BENEATH, UVD_RUN_ELSEWHERE },
 		{ "/dev", "../../infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_NODE },
+		{ "/dev", "infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_NODE },
 		{ "/dev", "/infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_NODE },
 		{ "/", "/dev/infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_NODE },
 		{ "/dev", "/dev/infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_ELSEWHERE },
