@@ -13,6 +13,7 @@
 
 enum { UVD_MAX_DEVICE_UCAPS = 8, UVD_UCAP_NAME = 32 /* bytes, with the final 0 */ };
 enum { UVD_MAX_PORTS = 4, UVD_MAX_GIDS = 16, UVD_MAX_PKEYS = 16, UVD_MAX_DEVICES = 64 };
+enum { UVD_NODE_NUMBERS = 1024 /* uverbs0 to uverbs1023 */ };
 
 struct uvd_port_config {
 	uint16_t lid, sm_lid; /* InfiniBand only; 0 on Ethernet */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <uverbsd/config.h>
 
 struct uvd_log;
 
@@ -28,7 +29,7 @@ struct uvd_node {
  * CUSE devices of dead processes that cannot exit because they wait for a client. CUSE keeps such a device's name
  * until then, so a new device at the same path in /dev needs another CUSE name.
  */
-enum { UVD_NODE_ORPHANS = 128, UVD_NODE_NUMBERS = 1024 /* uverbs0 to uverbs1023 */ };
+enum { UVD_NODE_ORPHANS = 128 };
 
 struct uvd_node_orphans {
 	unsigned int num; /* ever added; rdev[] has the last ones */

@@ -60,6 +60,7 @@ void uvd_fleet_enter(struct uvd_fleet *f, struct uvd_fleet_place *place, const s
 	place->config = *config;
 	place->dev = dev;
 	place->replug_ns = 0;
+	f->had[dev->config.number] = true;
 	memset(&place->shown, 0, sizeof(place->shown));
 	uvd_unlock(&f->lock);
 	/* A filter of the device may look for its place already, on a thread of its own: uvd_fleet_replug(). */

@@ -36,12 +36,9 @@ static void fleet_begin_jobs(struct uvd_fleet *f)
 
 void uvd_fleet_begin(struct uvd_fleet *f, struct ev_loop *loop, struct uvd_control *control)
 {
-	uvd_lock(&f->lock);
-	f->loop = loop;
-	uvd_unlock(&f->lock);
 	f->control = control;
+	uvd_fleet_replug_begin(f, loop);
 	fleet_begin_jobs(f);
-	uvd_fleet_replug_begin(f);
 	uvd_fleet_watch_adapters(f);
 }
 

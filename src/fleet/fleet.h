@@ -74,7 +74,8 @@ struct uvd_fleet {
 	struct uvd_log *log;
 	const struct uvd_fleet_ops *ops;
 	void *arg;
-	pthread_mutex_t lock; /* places' config, dev and replug_ns; the two below */
+	pthread_mutex_t lock; /* places' config, dev and replug_ns; the three below */
+	bool had[UVD_NODE_NUMBERS]; /* a device has had the number */
 	struct ev_loop *loop; /* NULL: filters' orders wait */
 	bool ended; /* filters' orders are refused */
 	struct ev_async on_replug;
@@ -97,7 +98,10 @@ void uvd_fleet_fini(struct uvd_fleet *f);
 
 /* Makes a device. Returns its place; or NULL, and *wrong says what failed. */
 struct uvd_fleet_place *uvd_fleet_add(struct uvd_fleet *f, const struct uvd_device_config *config, const char **wrong);
-/* For ops->make(): from now on the place has the device, which is not served yet. Takes over the reference. */
+/*
+ * For ops->make(): from now on the place has the device, which is not served yet and whose number is known. Takes over the
+ * reference.
+ */
 void uvd_fleet_enter(struct uvd_fleet *f, struct uvd_fleet_place *place, const struct uvd_device_config *config,
 		     struct uvd_device *dev);
 /* Returns the place's device with the reference, and leaves it none. */

@@ -24,7 +24,8 @@ json_t *uvd_fleet_device_command(struct uvd_fleet *f, const char *command, bool 
 /* ---- replug.c ---- */
 
 void uvd_fleet_replug_init(struct uvd_fleet *f);
-void uvd_fleet_replug_begin(struct uvd_fleet *f);
+/* Sets f->loop: orders of filters that have waited are done when it runs. */
+void uvd_fleet_replug_begin(struct uvd_fleet *f, struct ev_loop *loop);
 /* A user has added a device: one of its name that a filter has removed does not come back. */
 void uvd_fleet_replug_stop(struct uvd_fleet *f, const char *ibdev);
 

@@ -136,8 +136,11 @@ void uvd_fleet_replug_init(struct uvd_fleet *f)
 	f->on_replug.data = f;
 }
 
-void uvd_fleet_replug_begin(struct uvd_fleet *f)
+void uvd_fleet_replug_begin(struct uvd_fleet *f, struct ev_loop *loop)
 {
-	ev_async_start(f->loop, &f->on_replug);
-	ev_async_send(f->loop, &f->on_replug);
+	ev_async_start(loop, &f->on_replug);
+	uvd_lock(&f->lock);
+	f->loop = loop;
+	ev_async_send(loop, &f->on_replug);
+	uvd_unlock(&f->lock);
 }

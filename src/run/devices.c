@@ -154,14 +154,11 @@ struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int nu
 {
 	struct uvd_device *dev = NULL;
 
-	*ours = false;
 	uvd_lock(&e->fleet.lock);
-	for (unsigned int i = 0; i < UVD_MAX_DEVICES && !dev; i++) {
-		if (!e->devices[i].config.ibdev[0] || e->devices[i].config.number != (int)number)
-			continue;
-		*ours = true;
-		dev = e->devices[i].dev ? uvd_device_get(e->devices[i].dev) : NULL;
-	}
+	*ours = number < UVD_NODE_NUMBERS && e->fleet.had[number];
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES && !dev; i++)
+		if (e->devices[i].dev && e->devices[i].config.number == (int)number)
+			dev = uvd_device_get(e->devices[i].dev);
 	uvd_unlock(&e->fleet.lock);
 	return dev;
 }

@@ -192,7 +192,7 @@ void uvd_run_devices_init(struct uvd_run_engine *e);
 void uvd_run_devices_fini(struct uvd_run_engine *e);
 /* The run's devices. arg: struct uvd_run_engine */
 extern const struct uvd_fleet_ops uvd_run_fleet_ops;
-/* Returns uverbsN with a reference, or NULL: *ours is true if it is unplugged, false if this run does not have it. */
+/* Returns uverbsN with a reference, or NULL: *ours is true if it is unplugged, false if this run never had it. */
 struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int number, bool *ours);
 
 /*

@@ -271,6 +271,37 @@ START_TEST(nodes_of_capabilities_are_known_by_inode_and_mount)
 }
 END_TEST
 
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
+
+static void plug(struct uvd_run_engine *e, unsigned int place, int number, struct uvd_device *dev)
+{
+	*dev = (struct uvd_device){ .ref = 1, .config.number = number };
+	uvd_fleet_enter(&e->fleet, &e->devices[place], &dev->config, dev);
+}
+
+/* Else a client would get the machine's own node of that number. */
+START_TEST(number_that_a_device_had_stays_the_runs)
+{
+	static struct uvd_run_engine e;
+	struct uvd_device first, second;
+	bool ours;
+
+	uvd_run_devices_init(&e);
+	plug(&e, 0, 3, &first);
+	ck_assert_ptr_eq(uvd_run_device_find(&e, 3, &ours), &first);
+	ck_assert(!uvd_run_device_find(&e, 4, &ours) && !ours);
+	ck_assert_ptr_eq(uvd_fleet_leave(&e.devices[0]), &first);
+	ck_assert(!uvd_run_device_find(&e, 3, &ours) && ours);
+	/* The device comes back in its place, by another number. */
+	plug(&e, 0, 1023, &second);
+	ck_assert(!uvd_run_device_find(&e, 3, &ours) && ours);
+	ck_assert_ptr_eq(uvd_run_device_find(&e, 1023, &ours), &second);
+	ck_assert(!uvd_run_device_find(&e, 1024, &ours) && !ours);
+	uvd_fleet_leave(&e.devices[0]);
+	uvd_run_devices_fini(&e);
+}
+END_TEST
+
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 static int pair[2];
@@ -478,6 +509,7 @@ int main(void)
 	tcase_add_test(t, no_mount_is_made_for_a_caller_that_has_ended);
 	tcase_add_test(t, files_are_known_by_inode_and_mount);
 	tcase_add_test(t, nodes_of_capabilities_are_known_by_inode_and_mount);
+	tcase_add_test(t, number_that_a_device_had_stays_the_runs);
 	tcase_add_loop_test(t, message_with_more_fds_than_any_has_is_refused, 0, 4);
 	tcase_add_test(t, message_whose_path_has_no_end_is_refused);
 	tcase_add_loop_test(t, calls_of_processes_that_have_ended_are_over, 0, 2);
