@@ -8,45 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
-#include <uverbsd/schema.h>
-
-enum { MOST_FILES = 4096, MOST_ACCOUNTS = 4096 /* that are listed */ };
 
 static const double AT_LEAST = 0.05; /* seconds from the begin of one answer to the next */
-
-struct file_facts {
-	pid_t pid;
-	uid_t uid;
-	unsigned int objects;
-	unsigned int types[UVD_OBJECT_COUNTS];
-	unsigned int first, copied; /* its objects among all copies */
-};
-
-struct account_facts {
-	pid_t pid;
-	uint64_t pages;
-};
-
-struct node_facts {
-	struct status_facts *all;
-	struct file_facts *files;
-	unsigned int num_files;
-	struct uvd_device *dev; /* a reference; has the names of the files' types */
-	json_t *node; /* everything but the files */
-};
 
 /* All that the thread needs; of the daemon it uses only `link`, and `loop` and `on_done` to report. */
 struct status_facts {
 	struct uvd_daemon *daemon;
-	struct node_facts nodes[UVD_MAX_DEVICES];
-	unsigned int num_nodes;
-	struct uvd_object_copy *copies; /* of the objects of all files */
-	unsigned int num_copies;
-	struct account_facts *accounts;
-	unsigned int num_accounts;
-	json_t *rest;
+	struct uvd_status *status;
+	json_t *rest; /* the answer, but for what `status` has */
 	char *text; /* the answer; NULL: no memory */
 };
 
@@ -55,53 +25,25 @@ struct status_facts {
 /* Runs with the node's lock held: opens and closes wait meanwhile. */
 static void collect_file(void *arg, const struct uvd_opener *opener, struct uvd_file *file)
 {
-	struct node_facts *node = arg;
-	struct status_facts *all = node->all;
-	struct file_facts *f;
-
-	if (node->num_files == MOST_FILES)
-		return;
-	f = &node->files[node->num_files++];
-	f->pid = opener->tgid;
-	f->uid = opener->fsuid;
-	f->objects = atomic_load_explicit(&file->num_objects, memory_order_relaxed);
-	uvd_control_count_types(file, f->types);
-	f->first = all->num_copies;
-	f->copied = uvd_control_copy(file, all->copies, &all->num_copies);
+	uvd_status_add_file(arg, file, opener->tgid, opener->fsuid);
 }
 
-static bool collect_node(struct status_facts *all, struct node_facts *facts, const struct uvd_daemon_node *n)
+static bool collect_node(struct uvd_status *s, const struct uvd_daemon_node *n)
 {
-	const struct uvd_device_config *config = &n->place.dev->config;
+	const bool serves = n->place.state == UVD_PLACE_SERVES;
 	struct uvd_cuse_counters counters;
-	char rdev[32];
+	json_t *node;
 
-	facts->files = malloc(MOST_FILES * sizeof(*facts->files));
-	if (!facts->files)
+	node = uvd_status_add_device(s, n->place.dev, uvd_cuse_path(n->cuse), uvd_cuse_rdev(n->cuse), !serves);
+	if (!node)
 		return false;
-	facts->all = all;
-	facts->dev = uvd_device_get(n->place.dev);
+	uvd_cuse_each_file(n->cuse, collect_file, s);
 	uvd_cuse_count(n->cuse, &counters);
-	uvd_cuse_each_file(n->cuse, collect_file, facts);
-	snprintf(rdev, sizeof(rdev), "%u:%u", major(uvd_cuse_rdev(n->cuse)), minor(uvd_cuse_rdev(n->cuse)));
-	facts->node = json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i, s:i, s:o, s:I, s:b, s:o}", "node",
-		uvd_cuse_path(n->cuse), "rdev", rdev, "device", config->ibdev, "backend", config->backend, "persona",
-		config->persona, "abi", config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "requests",
-		(json_int_t)counters.requests, "workers", counters.workers, "open", counters.files, "objects",
-		uvd_control_objects(n->place.dev), "refused", (json_int_t)uvd_device_refused(n->place.dev), "removed",
-		n->place.state != UVD_PLACE_SERVES, "memlock", uvd_control_memlock(config));
-	if (n->place.state == UVD_PLACE_SERVES)
-		uvd_daemon_tell_absent(facts->node, n->place.dev);
-	return facts->node;
-}
-
-static void collect_account(void *arg, pid_t pid, uint64_t pages)
-{
-	struct status_facts *facts = arg;
-
-	if (facts->num_accounts < MOST_ACCOUNTS)
-		facts->accounts[facts->num_accounts++] = (struct account_facts){ pid, pages };
+	json_object_set_new(node, "requests", json_integer((json_int_t)counters.requests));
+	json_object_set_new(node, "workers", json_integer(counters.workers));
+	if (serves)
+		uvd_daemon_tell_absent(node, n->place.dev);
+	return true;
 }
 
 /* Lists the User Capabilities that exist now: the name, and how many times devices have created it. */
@@ -132,14 +74,8 @@ static json_t *collect_rest(struct uvd_daemon *d)
 
 static void status_facts_free(struct status_facts *facts)
 {
-	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++) {
-		free(facts->nodes[i].files);
-		json_decref(facts->nodes[i].node);
-		if (facts->nodes[i].dev)
-			uvd_device_put(facts->nodes[i].dev);
-	}
-	free(facts->copies);
-	free(facts->accounts);
+	if (facts->status)
+		uvd_status_free(facts->status);
 	json_decref(facts->rest);
 	free(facts->text);
 	free(facts);
@@ -147,16 +83,13 @@ static void status_facts_free(struct status_facts *facts)
 
 static bool status_collect(struct status_facts *facts, struct uvd_daemon *d)
 {
-	facts->copies = malloc(UVD_CONTROL_OBJECTS * sizeof(*facts->copies));
-	if (!facts->copies)
+	facts->status = uvd_status_new();
+	if (!facts->status)
 		return false;
 	for (unsigned int i = 0; i < UVD_COUNT(d->nodes); i++)
-		if (d->nodes[i].cuse && !collect_node(facts, &facts->nodes[facts->num_nodes++], &d->nodes[i]))
+		if (d->nodes[i].cuse && !collect_node(facts->status, &d->nodes[i]))
 			return false;
-	facts->accounts = malloc(MOST_ACCOUNTS * sizeof(*facts->accounts));
-	if (!facts->accounts)
-		return false;
-	uvd_mm_table_each(d->engine.mms, collect_account, facts);
+	uvd_status_add_memory(facts->status, d->engine.mms);
 	facts->rest = collect_rest(d);
 	return facts->rest;
 }
@@ -188,47 +121,12 @@ void uvd_daemon_program(void *daemon, pid_t pid, char *comm, size_t size)
 		fclose(f);
 }
 
-static json_t *write_files(struct uvd_daemon *d, const struct node_facts *node)
-{
-	json_t *files = json_array();
-	char comm[32];
-
-	for (const struct file_facts *f = node->files; f < node->files + node->num_files; f++) {
-		uvd_daemon_program(d, f->pid, comm, sizeof(comm));
-		json_array_append_new(files,
-				      json_pack("{s:i, s:I, s:o, s:i, s:o, s:o?}", "pid", f->pid, "uid",
-						(json_int_t)f->uid, "program", uvd_control_text(comm), "objects",
-						f->objects, "types", uvd_control_types(node->dev, f->types), "tree",
-						uvd_control_tree(node->dev, node->all->copies + f->first, f->copied)));
-	}
-	return files;
-}
-
-static json_t *write_accounts(const struct status_facts *facts)
-{
-	json_t *accounts = json_array();
-	char comm[32];
-
-	for (const struct account_facts *a = facts->accounts; a < facts->accounts + facts->num_accounts; a++) {
-		uvd_daemon_program(facts->daemon, a->pid, comm, sizeof(comm));
-		json_array_append_new(accounts, json_pack("{s:i, s:o, s:I}", "pid", a->pid, "program",
-							  uvd_control_text(comm), "pages", (json_int_t)a->pages));
-	}
-	return accounts;
-}
-
 static void *status_thread(void *arg)
 {
 	struct status_facts *facts = arg;
 	struct uvd_daemon *d = facts->daemon;
-	json_t *devices = json_array();
 
-	for (unsigned int i = 0; i < facts->num_nodes; i++) {
-		json_object_set_new(facts->nodes[i].node, "files", write_files(d, &facts->nodes[i]));
-		json_array_append(devices, facts->nodes[i].node);
-	}
-	json_object_set_new(facts->rest, "devices", devices);
-	json_object_set_new(facts->rest, "memlock", write_accounts(facts));
+	uvd_status_format(facts->status, facts->rest, uvd_daemon_program, d);
 	facts->text = json_dumps(facts->rest, JSON_COMPACT);
 	ev_async_send(d->loop, &d->status_answer.on_done);
 	return NULL;

@@ -14,6 +14,7 @@
 #include <jansson.h>
 #include <pthread.h>
 #include "core/core.h"
+#include "fleet/status.h"
 #include "sysfs/sysfs.h"
 
 struct uvd_control;

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "fleet/status.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+#include "client/client.h"
+#include "control/control.h"
+#include "fleet/fleet.h"
+#include "util/util.h"
+
+enum { MOST_FILES = 4096, MOST_ACCOUNTS = 4096 /* that are listed */ };
+
+struct status_file {
+	pid_t pid;
+	uid_t uid;
+	unsigned int objects;
+	unsigned int types[UVD_OBJECT_COUNTS];
+	unsigned int first, copied; /* its objects among all copies */
+};
+
+struct status_account {
+	pid_t pid;
+	uint64_t pages;
+};
+
+struct status_device {
+	struct uvd_device *dev; /* a reference; has the names of the files' types */
+	struct status_file *files;
+	unsigned int num_files, num_open;
+	json_t *text; /* all but the files */
+};
+
+struct uvd_status {
+	struct status_device devices[UVD_MAX_DEVICES];
+	unsigned int num_devices;
+	struct uvd_object_copy *copies; /* of the objects of all files */
+	unsigned int num_copies;
+	struct status_account *accounts;
+	unsigned int num_accounts;
+};
+
+struct uvd_status *uvd_status_new(void)
+{
+	struct uvd_status *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->copies = malloc(UVD_CONTROL_OBJECTS * sizeof(*s->copies));
+	s->accounts = malloc(MOST_ACCOUNTS * sizeof(*s->accounts));
+	if (s->copies && s->accounts)
+		return s;
+	uvd_status_free(s);
+	return NULL;
+}
+
+void uvd_status_free(struct uvd_status *s)
+{
+	for (struct status_device *d = s->devices; d < s->devices + s->num_devices; d++) {
+		free(d->files);
+		json_decref(d->text);
+		uvd_device_put(d->dev);
+	}
+	free(s->copies);
+	free(s->accounts);
+	free(s);
+}
+
+/* ---- collecting -------------------------------------------------------------------------------------------------- */
+
+json_t *uvd_status_add_device(struct uvd_status *s, struct uvd_device *dev, const char *node, dev_t rdev, bool removed)
+{
+	const struct uvd_device_config *config = &dev->config;
+	struct status_device *d = &s->devices[s->num_devices++];
+	char number[32];
+
+	d->dev = uvd_device_get(dev);
+	d->files = malloc(MOST_FILES * sizeof(*d->files));
+	if (!d->files)
+		return NULL;
+	snprintf(number, sizeof(number), "%u:%u", major(rdev), minor(rdev));
+	d->text = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:I, s:b, s:o}", "node", node, "rdev", number,
+			    "device", config->ibdev, "backend", config->backend, "persona", config->persona, "abi",
+			    config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "objects",
+			    uvd_control_objects(dev), "refused", (json_int_t)uvd_device_refused(dev), "removed",
+			    removed, "memlock", uvd_control_memlock(config));
+	return d->text;
+}
+
+void uvd_status_add_file(struct uvd_status *s, struct uvd_file *file, pid_t pid, uid_t uid)
+{
+	struct status_device *d = &s->devices[s->num_devices - 1];
+	struct status_file *f;
+
+	d->num_open++;
+	if (d->num_files == MOST_FILES)
+		return;
+	f = &d->files[d->num_files++];
+	f->pid = pid;
+	f->uid = uid;
+	f->objects = atomic_load_explicit(&file->num_objects, memory_order_relaxed);
+	uvd_control_count_types(file, f->types);
+	f->first = s->num_copies;
+	f->copied = uvd_control_copy(file, s->copies, &s->num_copies);
+}
+
+static void status_add_account(void *status, pid_t pid, uint64_t pages)
+{
+	struct uvd_status *s = status;
+
+	if (s->num_accounts < MOST_ACCOUNTS)
+		s->accounts[s->num_accounts++] = (struct status_account){ pid, pages };
+}
+
+void uvd_status_add_memory(struct uvd_status *s, struct uvd_mm_table *mms)
+{
+	uvd_mm_table_each(mms, status_add_account, s);
+}
+
+/* ---- formatting -------------------------------------------------------------------------------------------------- */
+
+struct status_namer {
+	void (*program)(void *arg, pid_t pid, char *name, size_t size);
+	void *arg;
+};
+
+static json_t *status_program(const struct status_namer *n, pid_t pid)
+{
+	char name[32];
+
+	n->program(n->arg, pid, name, sizeof(name));
+	return uvd_control_text(name);
+}
+
+static json_t *status_files(const struct uvd_status *s, const struct status_device *d, const struct status_namer *n)
+{
+	json_t *files = json_array();
+
+	for (const struct status_file *f = d->files; f < d->files + d->num_files; f++)
+		json_array_append_new(files,
+				      json_pack("{s:i, s:I, s:o, s:i, s:o, s:o?}", "pid", f->pid, "uid",
+						(json_int_t)f->uid, "program", status_program(n, f->pid), "objects",
+						f->objects, "types", uvd_control_types(d->dev, f->types), "tree",
+						uvd_control_tree(d->dev, s->copies + f->first, f->copied)));
+	return files;
+}
+
+static json_t *status_accounts(const struct uvd_status *s, const struct status_namer *n)
+{
+	json_t *accounts = json_array();
+
+	for (const struct status_account *a = s->accounts; a < s->accounts + s->num_accounts; a++)
+		json_array_append_new(accounts, json_pack("{s:i, s:o, s:I}", "pid", a->pid, "program",
+							  status_program(n, a->pid), "pages", (json_int_t)a->pages));
+	return accounts;
+}
+
+json_t *uvd_status_format(struct uvd_status *s, json_t *answer,
+			  void (*program)(void *arg, pid_t pid, char *name, size_t size), void *arg)
+{
+	const struct status_namer namer = { program, arg };
+	json_t *devices = json_array();
+
+	for (const struct status_device *d = s->devices; d < s->devices + s->num_devices; d++) {
+		json_object_set_new(d->text, "open", json_integer(d->num_open));
+		json_object_set_new(d->text, "files", status_files(s, d, &namer));
+		json_array_append(devices, d->text);
+	}
+	json_object_set_new(answer, "devices", devices);
+	json_object_set_new(answer, "memlock", status_accounts(s, &namer));
+	return answer;
+}
