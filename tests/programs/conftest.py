@@ -204,11 +204,15 @@ class Device:
     def run(self, *argv, seconds=STUCK):
         return self.start(*argv).wait(seconds)
 
-    def pair(self, program, *options, seconds=STUCK, locks=False):
-        """Runs server and client of a program that finds its peer by TCP. Returns both outputs."""
+    def pair(self, program, *options, seconds=STUCK, locks=False, begin=lambda: None):
+        """
+        Runs server and client of a program that finds its peer by TCP. Returns both outputs. Calls begin() before each
+        attempt: perftest may have sent all of its data before it gives up.
+        """
         gid = [] if self.way != "rxe" else ["-x" if program.startswith("ib_") else "-g", 0]
 
         def attempt():
+            begin()
             port = free_port()
             argv = [program, "-p", port, *gid, *options]
             try:

@@ -71,8 +71,8 @@ def test_pingpong_counts_its_words_and_packets(device):
 
 @over_cuse("ioctl")
 def test_write_bw_counts_its_data(device):
-    before = settled(device)
-    device.pair("ib_write_bw", "-n", 200, "-s", 65536, locks=True)
+    before = {}
+    device.pair("ib_write_bw", "-n", 200, "-s", 65536, locks=True, begin=lambda: before.update(settled(device)))
     words = settled(device)["counters/port_xmit_data"] - before["counters/port_xmit_data"]
     assert 200 * 65536 // 4 <= words < 2 * 200 * 65536 // 4
 
