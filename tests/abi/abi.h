@@ -160,8 +160,9 @@ int plug_out_end(struct plug *plug, int ms);
 int run_rules(const char *served_by, void (*teardown)(void));
 
 TCase *case_write(void), *case_context(void), *case_ioctl(void), *case_handle(void), *case_mr(void), *case_event(void),
-	*case_cq(void), *case_qp(void), *case_regression(void), *case_srq(void), *case_xrc(void), *case_wq(void),
-	*case_flow(void), *case_rare(void), *case_data(void), *case_ucap(void), *case_unplug(void);
+	*case_cq(void), *case_qp(void), *case_regression(void), *case_srq(void), *case_mw(void), *case_mcast(void),
+	*case_xrc(void), *case_wq(void), *case_flow(void), *case_rare(void), *case_data(void), *case_ucap(void),
+	*case_unplug(void);
 /* case_qp()'s tests of work requests (rules_post.c). */
 void add_post_tests(TCase *tc);
 

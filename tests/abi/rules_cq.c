@@ -123,6 +123,27 @@ START_TEST(test_cq_size_must_be_positive_and_within_the_limit)
 }
 END_TEST
 
+START_TEST(test_cq_resize)
+{
+	struct ib_uverbs_query_device_resp dev = {};
+	int fd = open_context(NULL);
+	uint32_t pd, cq, cqe;
+
+	expect_ok(uv_query_device(fd, UV_WRITE, &dev));
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
+	expect_ok(uv_resize_cq(fd, _i, cq, 100, &cqe));
+	ck_assert_uint_ge(cqe, 100);
+	expect_ok(uv_resize_cq(fd, _i, cq, 5, &cqe));
+	ck_assert_uint_ge(cqe, 5);
+	expect(uv_resize_cq(fd, _i, cq, 0, NULL), EINVAL);
+	expect(uv_resize_cq(fd, _i, cq, dev.max_cqe + 1, NULL), EINVAL);
+	expect(uv_resize_cq(fd, _i, cq, UINT32_MAX, NULL), EINVAL);
+	expect(uv_resize_cq(fd, _i, 99, 0, NULL), ENOENT);
+	expect(uv_resize_cq(fd, _i, pd, 0, NULL), EINVAL);
+}
+END_TEST
+
 TCase *case_cq(void)
 {
 	TCase *tc = tcase_create("cq");
@@ -134,5 +155,6 @@ TCase *case_cq(void)
 	tcase_add_test(tc, test_cq_event_fd_that_is_not_open_is_ebadf);
 	tcase_add_loop_test(tc, test_cq_04_poll_does_not_look_at_the_room, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_cq_size_must_be_positive_and_within_the_limit, 0, UV_FRONTS);
+	tcase_add_loop_test(tc, test_cq_resize, 0, UV_PLAIN_FRONTS);
 	return tc;
 }

@@ -10,9 +10,10 @@
 
 int run_rules(const char *served_by, void (*teardown)(void))
 {
-	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl,      case_handle, case_mr,	case_event,
-				    case_cq,	case_qp,      case_regression, case_srq,    case_wq,	case_flow,
-				    case_xrc,	case_rare,    case_data,       case_ucap,   case_unplug };
+	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl, case_handle,	   case_mr,
+				    case_event, case_cq,      case_qp,	  case_regression, case_srq,
+				    case_mw,	case_mcast,   case_wq,	  case_flow,	   case_xrc,
+				    case_rare,	case_data,    case_ucap,  case_unplug };
 	Suite *suite = suite_create("abi");
 
 	printf("%s: %s, served by %s\n", uv_node(), target()->name, served_by);
