@@ -41,6 +41,11 @@ def test_a_new_device_is_made_from_options(run):
     assert "hca_id:\tother" in out and r.stderr == ""
 
 
+def test_a_removed_device_comes_back_although_another_one_has_its_number(run):
+    out, r = sh(run, f"{DEVICE} remove hfi1_0; {DEVICE} add --name other --number 0; {DEVICE} add hfi1_0; {LIST}")
+    assert out == "hfi1_0 uverbs0\nother uverbs0\nhfi1_0 uverbs1\nhfi1_0 other\n", r
+
+
 def test_default_persona_is_that_of_mapped_queues_where_the_backend_has_them(run):
     add = f"{UVERBSCTL} device add"
     for options, listed in (("", "rxe0"), ("--backend soft", "rxe0"), ("--backend null", "hfi1_0"), ("--persona hfi1", "hfi1_0")):
