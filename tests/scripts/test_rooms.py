@@ -18,6 +18,10 @@ def rooms(root):
 def copy(tmp_path):
     for folder in ("docs", "include", "src", "tools"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
+    shutil.copy(ROOT / "CONTRIBUTING.md", tmp_path)
+    for folder in (ROOT / "tests").iterdir():
+        if folder.is_dir():
+            (tmp_path / "tests" / folder.name).mkdir(parents=True)
     return tmp_path
 
 
@@ -52,3 +56,20 @@ def test_a_room_of_the_table_that_is_not_in_the_tree_fails(copy):
     shutil.rmtree(copy / "src/control")
     status, text = rooms(copy)
     assert status == 1 and "src/control: is in the table, but not in the tree" in text, text
+
+
+def test_a_folder_of_tests_that_is_not_in_its_table_fails(copy):
+    (copy / "tests/cellar").mkdir()
+    (copy / "tests/pin").rmdir()
+    status, text = rooms(copy)
+    assert status == 1 and "tests/cellar: the table of tests has no such folder" in text, text
+    assert "tests/pin: is in the table, but not in the tree" in text, text
+
+
+def test_a_room_without_tests_fails(copy):
+    table = (copy / "CONTRIBUTING.md").read_text()
+    assert table.count("`src/grant`") == 1
+    (copy / "CONTRIBUTING.md").write_text(table.replace("`src/grant`", "`src/gone`"))
+    status, text = rooms(copy)
+    assert status == 1 and "src/grant: the table of tests has no folder for it" in text, text
+    assert "src/gone: is in the table of tests, and is no room" in text, text
