@@ -158,9 +158,9 @@ static bool waiter_read_path(pid_t tid, uint64_t addr, char *path, size_t size)
 	if (fd < 0)
 		return false;
 	/* First to the end of the page: the next page may not be mapped. */
-	n = pread(fd, path, size - 1 < 4096 - addr % 4096 ? size - 1 : 4096 - addr % 4096, (off_t)addr);
-	if (n > 0 && !memchr(path, 0, n) && (size_t)n < size - 1) {
-		ssize_t more = pread(fd, path + n, size - 1 - n, (off_t)(addr + n));
+	n = pread(fd, path, size < 4096 - addr % 4096 ? size : 4096 - addr % 4096, (off_t)addr);
+	if (n > 0 && !memchr(path, 0, n) && (size_t)n < size) {
+		ssize_t more = pread(fd, path + n, size - n, (off_t)(addr + n));
 
 		n += more > 0 ? more : 0;
 	}

@@ -583,6 +583,25 @@ START_TEST(test_open_of_a_node_gives_pagemap_and_nothing_else)
 }
 END_TEST
 
+/* With its last 0 it has PATH_MAX bytes. */
+START_TEST(test_longest_path_that_the_kernel_takes_is_read)
+{
+	static char path[PATH_MAX];
+
+	how_opened = OPEN;
+	make_fifo("fifo");
+	memset(path, '/', sizeof(path) - 1);
+	memcpy(path + sizeof(path) - sizeof("fifo"), "fifo", sizeof("fifo"));
+	memcpy(path, folder, strlen(folder));
+	ck_assert_uint_eq(strlen(path), PATH_MAX - 1);
+	opened = path;
+	start(opens, SYS_open);
+	replace("fifo", S_IFCHR, nodes.rdev[0]);
+	ck_assert_int_eq(ask(UVD_WIRE_OPENER, 0, 0), 0);
+	uvd_wire_close(&fds);
+}
+END_TEST
+
 /* The client's root is the test's folder. Outside, no /fifo exists. */
 START_TEST(test_path_is_looked_up_in_the_threads_root)
 {
@@ -723,6 +742,7 @@ int main(void)
 	tcase_add_test(t, test_capabilities_in_a_namespace_of_its_own_do_not_count);
 	tcase_add_test(t, test_client_in_many_groups_is_served);
 	tcase_add_loop_test(t, test_open_of_a_node_gives_pagemap_and_nothing_else, OPEN, OPENAT2 + 1);
+	tcase_add_test(t, test_longest_path_that_the_kernel_takes_is_read);
 	tcase_add_test(t, test_path_is_looked_up_in_the_threads_root);
 	tcase_add_test(t, test_open_with_a_node_as_its_folder_is_no_call);
 	tcase_add_test(t, test_where_nothing_is_cached_our_own_name_counts_for_our_own_root);
