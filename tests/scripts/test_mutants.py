@@ -148,6 +148,14 @@ def test_a_mutant_of_code_that_may_leave_no_counts_runs_the_other_tests_of_its_f
         assert [t.name for t in bench.beside(mutant, reaching)] == others
 
 
+def test_a_mutant_of_code_that_may_leave_no_counts_runs_the_tests_of_its_room_last(mutants):
+    bench = object.__new__(mutants.Bench)
+    mutant = mutants.Mutant("src/run/tiny.c", 1, 1, "errno", "EINVAL", "ENOMEM", "", 0, 1)
+    bench.tests = [mutants.Test(name, [], {}, [], 0, lines) for name, lines in
+                   (("run unit", {}), ("core tree", {}), ("trace run", {"src/run/tiny.c": {2}}), ("run files", {}))]
+    assert [t.name for t in bench.beside(mutant, [bench.tests[3]])] == ["trace run", "run unit"]
+
+
 def test_each_file_that_meson_gives_to_pytest_is_a_test(mutants, tmp_path):
     (tmp_path / "meson-info").mkdir()
     (tmp_path / "meson-info/intro-targets.json").write_text(json.dumps(
