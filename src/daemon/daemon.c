@@ -39,7 +39,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 		if (d->nodes[i].cuse)
 			uvd_cuse_tick(d->nodes[i].cuse);
 	uvd_daemon_reap(d);
-	uvd_daemon_show_counters(d);
+	uvd_fleet_show_counters(&d->fleet, NULL, 0);
 }
 
 static void on_lost(struct ev_loop *loop, struct ev_async *w, int events)

@@ -96,8 +96,6 @@ void uvd_daemon_reap(struct uvd_daemon *d);
 bool uvd_daemon_lost(struct uvd_daemon *d);
 /* Ends all nodes, and closes all files. Drain the grants before. Returns false if some thread does not come back. */
 bool uvd_daemon_stop_nodes(struct uvd_daemon *d);
-/* Called by the loop, every UVD_TICK_MS: publishes the counters of all ports. */
-void uvd_daemon_show_counters(struct uvd_daemon *d);
 /* Called by the loop when a remover has done its work. */
 void uvd_daemon_removed(struct uvd_daemon *d);
 /* Adds to an answer what the device lacks of its adapter, if anything, for want of a right of this process. */

@@ -147,25 +147,19 @@ static const char *daemon_make(void *arg, struct uvd_fleet_place *place, const s
 
 /* ---- counters ---------------------------------------------------------------------------------------------------- */
 
-static void show_port_counters(struct uvd_daemon_node *n, unsigned int port)
+static void daemon_show_counters(void *arg, struct uvd_fleet_place *place, unsigned int port, const uint64_t *values)
 {
-	const struct uvd_daemon *d = n->daemon;
-	uint64_t *shown = n->place.shown.ports[port - 1], values[UVD_PORT_COUNTERS];
+	const struct uvd_daemon_node *n = uvd_daemon_node_of(place);
+	uint64_t *shown = place->shown.ports[port - 1];
+	const struct uvd_daemon *d = arg;
 
-	if (uvd_device_query_counters(n->place.dev, port, values) || !memcmp(values, shown, sizeof(values)))
+	if (!n->published || !memcmp(values, shown, UVD_PORT_COUNTERS * sizeof(*values)))
 		return;
 	if (!d->link)
-		uvd_sysfs_set_counters(d->options->sysfs, &n->place.dev->config, n->place.dev->persona, port,
-				       &n->place.shown, values);
+		uvd_sysfs_set_counters(d->options->sysfs, &place->dev->config, place->dev->persona, port, &place->shown,
+				       values);
 	else if (!uvd_link_counters(d->link, n->index, port, values))
-		memcpy(shown, values, sizeof(values));
-}
-
-void uvd_daemon_show_counters(struct uvd_daemon *d)
-{
-	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + UVD_COUNT(d->nodes); n++)
-		for (unsigned int p = 1; n->published && p <= n->place.dev->config.num_ports; p++)
-			show_port_counters(n, p);
+		memcpy(shown, values, UVD_PORT_COUNTERS * sizeof(*values));
 }
 
 /* ---- unplugging -------------------------------------------------------------------------------------------------- */
@@ -337,6 +331,7 @@ const struct uvd_fleet_ops uvd_daemon_fleet_ops = {
 	.removed = daemon_remove_asked,
 	.number_taken = daemon_number_taken,
 	.settle = daemon_settle,
+	.show_counters = daemon_show_counters,
 	.status = uvd_daemon_status,
 	.program = uvd_daemon_program,
 };

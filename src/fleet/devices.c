@@ -211,3 +211,26 @@ void uvd_fleet_watch_adapters(struct uvd_fleet *f)
 		if (dev->config.hca[0])
 			ev_timer_start(f->loop, &f->adapters);
 }
+
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
+
+static void fleet_show_port(struct uvd_fleet *f, struct uvd_fleet_place *p, unsigned int port)
+{
+	uint64_t values[UVD_PORT_COUNTERS];
+
+	if (!uvd_device_query_counters(p->dev, port, values))
+		f->ops->show_counters(f->arg, p, port, values);
+}
+
+void uvd_fleet_show_counters(struct uvd_fleet *f, const char *ibdev, unsigned int port)
+{
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++) {
+		struct uvd_fleet_place *p = f->ops->place(f->arg, i);
+
+		if (p->state != UVD_PLACE_SERVES || (ibdev && strcmp(p->config.ibdev, ibdev) != 0))
+			continue;
+		for (unsigned int at = 1; at <= p->dev->config.num_ports; at++)
+			if (!ibdev || at == port)
+				fleet_show_port(f, p, at);
+	}
+}

@@ -42,7 +42,7 @@ struct uvd_fleet_place {
 		replug_ns; /* not 0: a filter wants the device removed, and added so much later. Under the fleet's lock */
 };
 
-/* arg: that of uvd_fleet_init(). All but `program` run on the loop's thread. */
+/* arg: that of uvd_fleet_init(). They run on the loop's thread, where no comment says otherwise. */
 struct uvd_fleet_ops {
 	struct uvd_fleet_place *(*place)(void *arg, unsigned int i); /* i < UVD_MAX_DEVICES */
 	/*
@@ -58,6 +58,8 @@ struct uvd_fleet_ops {
 	json_t *(*removed)(void *arg, struct uvd_fleet_place *place);
 	bool (*number_taken)(void *arg, int number); /* can no new device have the number? */
 	void (*settle)(void *arg); /* frees what removed devices need no more. NULL: there is nothing */
+	/* Brings the files of the counters of this port up to date, which place->shown has. On the thread of uvd_fleet_show_counters(). */
+	void (*show_counters)(void *arg, struct uvd_fleet_place *place, unsigned int port, const uint64_t *values);
 	json_t *(*status)(void *arg); /* answers `status`, or NULL: later */
 	/* Stores the name of a process's program, or "". On any thread; may block. */
 	void (*program)(void *arg, pid_t pid, char *name, size_t size);
@@ -107,6 +109,11 @@ void uvd_fleet_enter(struct uvd_fleet *f, struct uvd_fleet_place *place, const s
 		     struct uvd_device *dev);
 /* Returns the place's device with the reference, and leaves it none. */
 struct uvd_device *uvd_fleet_leave(struct uvd_fleet_place *place);
+/*
+ * Calls ops->show_counters() for this port, or with ibdev NULL for all ports of all devices that serve. Any thread, if no place
+ * changes meanwhile.
+ */
+void uvd_fleet_show_counters(struct uvd_fleet *f, const char *ibdev, unsigned int port);
 /* Returns device number i of those that serve, or NULL after the last one. No reference. A function for uvd_control_port(). */
 struct uvd_device *uvd_fleet_device(void *fleet, unsigned int i);
 

@@ -10,23 +10,19 @@
 #include "run/internal.h"
 
 /* Caller holds counters_lock. */
-static void show_port(const struct uvd_run_engine *e, struct uvd_fleet_place *d, unsigned int port)
+void uvd_run_show_port(void *arg, struct uvd_fleet_place *place, unsigned int port, const uint64_t *values)
 {
-	uint64_t values[UVD_PORT_COUNTERS];
+	struct uvd_run_engine *e = arg;
 	char sys[PATH_MAX + 8];
 
-	if (uvd_device_query_counters(d->dev, port, values))
-		return;
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
-	uvd_sysfs_set_counters(sys, &d->dev->config, d->dev->persona, port, &d->shown, values);
+	uvd_sysfs_set_counters(sys, &place->dev->config, place->dev->persona, port, &place->shown, values);
 }
 
 void uvd_run_show_counters(struct uvd_run_engine *e)
 {
 	uvd_lock(&e->counters_lock);
-	for (struct uvd_fleet_place *d = e->devices; d < e->devices + UVD_MAX_DEVICES; d++)
-		for (unsigned int p = 1; d->dev && p <= d->dev->config.num_ports; p++)
-			show_port(e, d, p);
+	uvd_fleet_show_counters(&e->fleet, NULL, 0);
 	uvd_unlock(&e->counters_lock);
 }
 
@@ -39,8 +35,6 @@ void uvd_run_show_counters_at(struct uvd_run_engine *e, const char *path)
 	if (!strstr(path, "counters") || sscanf(path, "sys/class/infiniband/%63[^/]/ports/%u/", ibdev, &port) != 2)
 		return;
 	uvd_lock(&e->counters_lock);
-	for (struct uvd_fleet_place *d = e->devices; d < e->devices + UVD_MAX_DEVICES; d++)
-		if (d->dev && !strcmp(d->config.ibdev, ibdev) && port >= 1 && port <= d->dev->config.num_ports)
-			show_port(e, d, port);
+	uvd_fleet_show_counters(&e->fleet, ibdev, port);
 	uvd_unlock(&e->counters_lock);
 }

@@ -145,6 +145,7 @@ const struct uvd_fleet_ops uvd_run_fleet_ops = {
 	.remove = run_device_remove,
 	.removed = run_device_removed,
 	.number_taken = run_number_taken,
+	.show_counters = uvd_run_show_port,
 	.status = uvd_run_status,
 	.program = uvd_run_program_name,
 	.maps_queues = true,

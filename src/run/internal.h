@@ -201,6 +201,8 @@ struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int nu
  */
 void uvd_run_show_counters(struct uvd_run_engine *e);
 void uvd_run_show_counters_at(struct uvd_run_engine *e, const char *path);
+/* struct uvd_fleet_ops.show_counters. Caller holds counters_lock. */
+void uvd_run_show_port(void *arg, struct uvd_fleet_place *place, unsigned int port, const uint64_t *values);
 
 /*
  * call.c: duplicates fd into the caller, at a free number in the windows and not below `least`, as the answer to its
