@@ -56,6 +56,8 @@ enum uvd_role {
 	UVD_ROLE_STRUCT,
 	UVD_ROLE_SPECS, /* of a flow: each begins with its type and its size */
 	UVD_ROLE_RESERVED, /* of uvd_struct.reserved only */
+	UVD_ROLE_PORT,
+	UVD_ROLE_GID_INDEX,
 	UVD_ROLES, /* their number */
 };
 

@@ -48,7 +48,7 @@ const char *uvd_role_name(enum uvd_role role)
 		[UVD_ROLE_LOG] = "log",		  [UVD_ROLE_SIZE] = "size",	[UVD_ROLE_BYTES_OF] = "bytes_of",
 		[UVD_ROLE_GID] = "gid",		  [UVD_ROLE_LID] = "lid",	[UVD_ROLE_COOKIE] = "cookie",
 		[UVD_ROLE_BYTES] = "bytes",	  [UVD_ROLE_STRUCT] = "struct", [UVD_ROLE_SPECS] = "specs",
-		[UVD_ROLE_RESERVED] = "reserved",
+		[UVD_ROLE_RESERVED] = "reserved", [UVD_ROLE_PORT] = "port",	[UVD_ROLE_GID_INDEX] = "gid_index",
 	};
 
 	return names[role];

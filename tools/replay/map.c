@@ -163,23 +163,14 @@ static int peer_prefix(const struct uvd_field *f)
 	return dot ? dot + 1 - f->name : 0;
 }
 
-/* Finds the field `name` of the struct in which `beside` is. Returns NULL if the first len bytes have none. */
-static const struct uvd_field *peer_field(const struct uvd_struct *of, const struct uvd_field *beside, const char *name,
-					  size_t len)
-{
-	char whole[2 * UVD_SHORT_NAME];
-
-	snprintf(whole, sizeof(whole), "%.*s%s", peer_prefix(beside), beside->name, name);
-	return uvd_replay_field(of, whole, len);
-}
-
-/* Finds the LID beside a field, likewise. */
-static const struct uvd_field *peer_lid(const struct uvd_struct *of, const struct uvd_field *beside, size_t len)
+/* Finds the field with this role of the struct in which `beside` is. Returns NULL if the first len bytes have none. */
+static const struct uvd_field *peer_field(const struct uvd_struct *of, const struct uvd_field *beside,
+					  enum uvd_role role, size_t len)
 {
 	const int prefix = peer_prefix(beside);
 
 	for (const struct uvd_field *f = of->fields; f->name; f++)
-		if (f->role == UVD_ROLE_LID && peer_prefix(f) == prefix && !strncmp(f->name, beside->name, prefix) &&
+		if (f->role == role && peer_prefix(f) == prefix && !strncmp(f->name, beside->name, prefix) &&
 		    uvd_field_end(f) <= len)
 			return f;
 	return NULL;
@@ -189,9 +180,10 @@ void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, con
 		     uint8_t *bytes, size_t len)
 {
 	/* In an address handle the GRH's fields are in a struct of their own, and is_global and the LID are in the outer one. */
-	const struct uvd_field *global = &of->fields[dgid->selector - 1], *dlid = peer_lid(of, global, len),
-			       *index = peer_field(of, dgid, "sgid_index", len),
-			       *port = peer_field(of, global, "port_num", len);
+	const struct uvd_field *global = &of->fields[dgid->selector - 1],
+			       *dlid = peer_field(of, global, UVD_ROLE_LID, len),
+			       *index = peer_field(of, dgid, UVD_ROLE_GID_INDEX, len),
+			       *port = peer_field(of, global, UVD_ROLE_PORT, len);
 	struct ib_uverbs_query_port_resp_ex own;
 	uint8_t number;
 
