@@ -44,14 +44,15 @@ END_TEST
 
 START_TEST(test_wrong_roles_are_refused_with_what_is_wrong)
 {
-	static const struct {
+	char no_role[64], first[64];
+	const struct {
 		const char *toy, *of, *why;
 	} wrong[] = {
 		{ "roles1", "IB_USER_VERBS_CMD_NOBODYS", "no command of this name" },
 		{ "roles2", "IB_USER_VERBS_CMD_ROLES", "roles_request has 32 bytes, and its row 24" },
 		{ "roles3", "IB_USER_VERBS_CMD_ROLES", "field handle: it ends at byte 26, and the struct has 24" },
 		{ "roles4", "IB_USER_VERBS_CMD_ROLES", "field handle: it overlaps with mask" },
-		{ "roles5", "IB_USER_VERBS_CMD_ROLES", "field mask: 25 is no role of a field" },
+		{ "roles5", "IB_USER_VERBS_CMD_ROLES", no_role },
 		{ "roles6", "IB_USER_VERBS_CMD_ROLES", "field handle: there is no object 0x1fff" },
 		{ "roles7", "IB_USER_VERBS_CMD_ROLES", "field handle: `selector` is 9" },
 		{ "roles8", "IB_USER_VERBS_CMD_ROLES", "field handle: `selector` is 3" },
@@ -69,8 +70,8 @@ START_TEST(test_wrong_roles_are_refused_with_what_is_wrong)
 		{ "roles20", "A_ROLES_VALUE", "an address, and nothing else, has an attribute with its length" },
 		{ "roles21", "A_ROLES_VALUE", "no attribute of the name that is to have its length" },
 	};
-	char first[64];
 
+	snprintf(no_role, sizeof(no_role), "field mask: %d is no role of a field", UVD_ROLES);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		snprintf(first, sizeof(first), "roles of %s: ", wrong[i].of);
 		is_refused(wrong[i].toy, -EINVAL, first, wrong[i].why);
