@@ -502,12 +502,15 @@ END_TEST
 
 START_TEST(test_responder_that_fails_meanwhile_does_not_answer)
 {
+	struct ibv_wc wc;
+
 	begin_in_slow_memory();
 	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
 	end_in_slow_memory();
 	for (int i = 0; i < N / 2; i++)
 		expect(b->rcq, 1000 + i, IBV_WC_WR_FLUSH_ERR);
-	expect_nothing(a->scq);
+	/* On a busy machine the requester may have given up by now. */
+	ck_assert(!poll_cq(a->scq, &wc) || wc.status == IBV_WC_RETRY_EXC_ERR);
 }
 END_TEST
 
