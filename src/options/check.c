@@ -69,8 +69,8 @@ bool uvd_options_device_ok(struct uvd_plugins *names, const struct uvd_device_co
 	    !check_text(c->backend, sizeof(c->backend)))
 		return false;
 	if (!uvd_plugins_persona(names, c->persona) || !c->num_ports || c->num_ports > UVD_MAX_PORTS ||
-	    c->number < -1 || c->number >= UVD_NODE_NUMBERS || !check_bool(&c->write_abi) || c->memory > UVD_MEMORY_AUTO ||
-	    !memchr(c->hca, 0, sizeof(c->hca)))
+	    c->number < -1 || c->number >= UVD_NODE_NUMBERS || !check_bool(&c->write_abi) ||
+	    c->memory > UVD_MEMORY_AUTO || !memchr(c->hca, 0, sizeof(c->hca)))
 		return false;
 	for (unsigned int i = 0; i < c->num_ports; i++)
 		if (!config_check_port(&c->ports[i]))
