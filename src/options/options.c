@@ -342,7 +342,11 @@ static void check_names(struct parser *p)
 {
 	struct uvd_device_config *a = p->o->devices, *b, *end = a + p->o->num_devices;
 
-	for (; a < end; a++)
+	for (; a < end; a++) {
+		/* --first-number counts on from a number that is right itself. */
+		if (a->number >= UVD_NODE_NUMBERS)
+			uvd_opt_fail(p, 0, "device %s: the number %d is not from 0 to %d", a->ibdev, a->number,
+				     UVD_NODE_NUMBERS - 1);
 		for (b = a + 1; b < end; b++)
 			if (!strcmp(a->ibdev, b->ibdev))
 				uvd_opt_fail(p, 0,
@@ -350,6 +354,7 @@ static void check_names(struct parser *p)
 					     b->ibdev);
 			else if (a->number >= 0 && a->number == b->number)
 				uvd_opt_fail(p, 0, "two devices have the number %d (uverbs%d)", b->number, b->number);
+	}
 }
 
 static void options_set_defaults(struct uvd_options *o, enum uvd_program program)

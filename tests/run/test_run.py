@@ -238,6 +238,7 @@ def test_bad_options_are_status_2(run):
     (["run", "--nonsense"], "uverbsctl run: unrecognized option '--nonsense'"),
     (["status", "--nonsense"], "uverbsctl status: unrecognized option '--nonsense'"),
     (["run", "--plugin", "/nowhere/x.so", "true"], "uverbsctl run: --plugin /nowhere/x.so: ENOENT"),
+    (["run", "--first-number", "1023", "--devices", "2", "true"], "uverbsctl run: device rxe1: the number 1024 is not from 0 to 1023"),
     (["run", "--devices", "3", "--name", "rxe_x", "true"],
      "uverbsctl run: two devices have the name rxe_x: `name` in [device N] gives each its own")])
 def test_message_names_the_program_and_the_value(args, said):
