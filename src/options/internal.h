@@ -79,7 +79,6 @@ struct parser {
 	const char *name; /* argv[0], for messages */
 	struct setting *settings;
 	unsigned int num_settings;
-	bool counted; /* `devices` was set */
 	int last_device; /* the highest device with a section of its own */
 	bool device_only; /* --help and --version are no options */
 	struct uvd_plugins *plugins; /* has the backends and personas */

@@ -97,8 +97,6 @@ static void setting_apply(struct parser *p, const struct setting *s, void *base,
 	if (wrong)
 		uvd_opt_fail(p, s->line, "%s%s: `%.*s` %s", s->line ? "" : "--", row->name, (int)strcspn(s->text, "\n"),
 			     s->text, wrong);
-	if (!strcmp(row->name, "devices"))
-		p->counted = true;
 }
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
@@ -202,7 +200,8 @@ static void apply_program(struct parser *p)
 	for (i = 0; i < p->num_settings; i++)
 		if (p->settings[i].row->scope == UVD_SCOPE_PROGRAM || p->settings[i].row->scope == UVD_SCOPE_LIMIT)
 			setting_apply(p, &p->settings[i], o, 0);
-	if (!p->counted)
+	/* `devices` was not set. */
+	if (!o->num_devices)
 		o->num_devices = p->last_device + 1 > 1 ? p->last_device + 1 : 1;
 	for (i = 0; i < p->num_settings; i++)
 		if (p->settings[i].device >= (int)o->num_devices)
