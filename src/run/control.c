@@ -48,7 +48,7 @@ static void run_control_release(struct uvd_run_control *c)
 	free(c);
 }
 
-void uvd_run_program(pid_t pid, char *name, size_t size)
+void uvd_run_program_name(void *arg, pid_t pid, char *name, size_t size)
 {
 	char path[32];
 	FILE *f;
@@ -60,11 +60,6 @@ void uvd_run_program(pid_t pid, char *name, size_t size)
 	name[strcspn(name, "\n")] = 0;
 	if (f)
 		fclose(f);
-}
-
-void uvd_run_program_name(void *arg, pid_t pid, char *name, size_t size)
-{
-	uvd_run_program(pid, name, size);
 }
 
 /* The user who runs PROGRAM pays for it, whatever its user namespaces. */

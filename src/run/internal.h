@@ -244,14 +244,12 @@ bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *arg
  */
 struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e);
 void uvd_run_control_free(struct uvd_run_control *control);
-/* Stores the name of a process's program, or "" if it is not known. */
-void uvd_run_program(pid_t pid, char *name, size_t size);
 
 /* status.c: returns the answer to `status`. On the control's thread, which alone changes the devices. */
 struct json_t;
 struct json_t *uvd_run_status(void *engine);
 
-/* control.c: the same, as a callback. Ignores arg. */
+/* control.c: stores the name of a process's program, or "" if it is not known. Ignores arg. */
 void uvd_run_program_name(void *arg, pid_t pid, char *name, size_t size);
 
 /* serve.c: starts the tree's thread. Returns 0 or a negative errno. */
