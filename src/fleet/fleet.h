@@ -33,13 +33,13 @@ enum uvd_place_state {
 /* The transport has UVD_MAX_DEVICES of them, all zeros at first. */
 struct uvd_fleet_place {
 	struct uvd_fleet *fleet; /* set when a device has been made here */
-	enum uvd_place_state
-		state; /* the transport changes it; EMPTY and SERVES are enough for one that waits for removals */
+	/* The transport changes it. EMPTY and SERVES are enough for one whose remove() waits for the end of the device. */
+	enum uvd_place_state state;
 	struct uvd_device_config config; /* as asked for; ibdev empty: none, or a later device has that name */
 	struct uvd_device *dev; /* a reference; NULL where EMPTY */
 	struct uvd_sysfs_counters shown; /* the values of counters that clients find */
-	uint64_t
-		replug_ns; /* not 0: a filter wants the device removed, and added so much later. Under the fleet's lock */
+	/* Not 0: a filter wants the device removed, and added so much later. Under the fleet's lock. */
+	uint64_t replug_ns;
 };
 
 /* arg: that of uvd_fleet_init(). They run on the loop's thread, where no comment says otherwise. */

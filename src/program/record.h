@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the record of a call has: its inputs and its outputs, by the names that programs have for them. */
+/* The record of a call has its inputs and its outputs, by the names that programs have for them. */
 #ifndef UVD_PROG_RECORD_H
 #define UVD_PROG_RECORD_H
 

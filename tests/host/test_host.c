@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What an engine in the test's own process gives back. Each harness ends with the same question about charges. */
+/* An engine in the test's own process gives back descriptors and charges. Each harness asks about charges at its end, too. */
 #include "harness.h"
 #include "../suite.h"
 

@@ -13,7 +13,7 @@
 /* The close of a file has waited for its work, so little can be on its way; but machines are busy. */
 enum { UVD_CHILD_LEAK_SECONDS = 10 };
 
-/* What the child and its parent share. */
+/* The child and its parent share this memory. */
 struct uvd_child_shared {
 	struct uvd_prog p; /* that the child is running, or has just run */
 	struct uvd_program_finding found;
