@@ -170,10 +170,11 @@ def is_held(pid):
 
 
 def test_call_that_waits_for_its_loan_fails_when_the_engine_dies():
-    """The program has the one loan, and its child waits for a turn."""
-    with shell('"$0" register.py remote wait <&3 & exec "$1"', "--limit-loans", "1") as process:
+    """The program has the one loan, and its child waits for a turn. The daemon allows the loan a second, so the child starts first."""
+    with shell('trap \'exec "$1"\' USR1; "$0" register.py remote wait <&3 & wait', "--limit-loans", "1") as process:
         read_until(process, "waits")
         program, engine = processes_of_run(process.pid)
+        os.kill(program, signal.SIGUSR1)
         cuse.wait_for("a loan that does not come back", lambda: is_held(program))
         process.stdin.write("go\n")
         process.stdin.flush()
