@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """
 The distribution's own programs, unmodified, run by an ordinary user on the real node, where the daemon's options matter.
-tests/programs runs programs on a daemon without options.
+tests/distribution runs programs on a daemon without options.
 """
 import re
 import subprocess

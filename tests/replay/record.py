@@ -41,8 +41,8 @@ RECORDED = {  # name: persona, command
     "send_bw-hfi1": ("hfi1", pair("ib_send_bw -n 5")),
     "send_bw-rxe": ("rxe", pair("ib_send_bw -x 0 -n 5")),
     "write_bw-hfi1": ("hfi1", pair("ib_write_bw -n 5")),
-    "pyverbs-hfi1": ("hfi1", ["/usr/bin/python3", "-B", ROOT / "tests/programs/run_pyverbs.py", "FOLDER"]),
-    "pyverbs-rxe": ("rxe", ["/usr/bin/python3", "-B", ROOT / "tests/programs/run_pyverbs.py", "FOLDER"]),
+    "pyverbs-hfi1": ("hfi1", ["/usr/bin/python3", "-B", ROOT / "tests/distribution/run_pyverbs.py", "FOLDER"]),
+    "pyverbs-rxe": ("rxe", ["/usr/bin/python3", "-B", ROOT / "tests/distribution/run_pyverbs.py", "FOLDER"]),
     **{name: ("hfi1", [UVERBSCTL, "replay", CORPUS / f"{name}.prog"]) for name in PROGRAMS},
 }
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "../programs/side.h"
+#include "../distribution/side.h"
 
 enum { MOST = 8, ENTRIES = 64, PAGE = 4096 };
 

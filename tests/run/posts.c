@@ -8,7 +8,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "../programs/side.h"
+#include "../distribution/side.h"
 
 enum { ARENA = 8192, SECONDS = 20 };
 

@@ -45,8 +45,8 @@ MISSING = "not run with mapped queues"
 # without calls.
 RULES_HAVE_BOTH = all(f"--persona {p}" in (ROOT / "scripts/test").read_text() for p in ("hfi1", "rxe"))
 RULES_OF_POSTS = ["abi/rules_post.c", "abi/data.c"]
-# tests/programs run each case on hfi1, with own rings, and under `run` on rxe, with mapped queues.
-PROTECTION_HAS_BOTH = '["ioctl", "write"] + ([] if CUSE else ["rxe"])' in (ROOT / "tests/programs/conftest.py").read_text()
+# tests/distribution run each case on hfi1, with own rings, and under `run` on rxe, with mapped queues.
+PROTECTION_HAS_BOTH = '["ioctl", "write"] + ([] if CUSE else ["rxe"])' in (ROOT / "tests/distribution/conftest.py").read_text()
 
 
 def way_of(name):
@@ -67,7 +67,7 @@ def way_of(name):
         if path.parent.name == "abi" and RULES_HAVE_BOTH and file not in RULES_OF_POSTS:
             return "both"
         return ONCE.get(file, NO_QUEUE if path.parent.name != "backends" else MISSING)
-    of_each_device = any(f"\ndef {name}(device)" in path.read_text() for path in (ROOT / "tests/programs").glob("*.py"))
+    of_each_device = any(f"\ndef {name}(device)" in path.read_text() for path in (ROOT / "tests/distribution").glob("*.py"))
     return "both" if of_each_device and PROTECTION_HAS_BOTH else NO_QUEUE
 
 

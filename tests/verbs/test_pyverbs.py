@@ -18,7 +18,7 @@ import test_verbs as verbs
 from test_borrow import fixture_daemon  # noqa: F401 pylint: disable=unused-import
 from test_verbs import fixture_nothing_is_left, fixture_own  # noqa: F401 pylint: disable=unused-import
 
-PROGRAMS = verbs.HERE.parent / "programs"
+PROGRAMS = verbs.HERE.parent / "distribution"
 DOCS = verbs.HERE.parents[1] / "docs" / "hca.md"
 
 

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../plugins/kv/client.h"
+#include "../../../plugins/kv/client.h"
 
 enum { LENGTH = 1 << 16, SLOTS = 64, PAGE = 4096, LARGE = 4 * PAGE };
 

@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
 UVERBSCTL = BUILD / "tools/uverbsctl"
 LONG = bool(os.environ.get("UVERBSD_LONG"))
@@ -75,6 +75,6 @@ def installed(tmp_path_factory):
 @pytest.fixture
 def scratch():
     """A folder for plug-ins. Root may not load any from below a folder that others can write to, as /tmp is."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="scratch-", dir=BUILD / "tests/plugins"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="scratch-", dir=BUILD / "tests/plugin/examples"))
     yield folder
     shutil.rmtree(folder)

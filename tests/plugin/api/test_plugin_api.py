@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
 PROGRAMS = [BUILD / "src/uverbsd", BUILD / "tools/uverbsctl"]
 HEADERS = sorted(p for p in (ROOT / "include/uverbsd").glob("*.h") if p.name != "uapi_later.h")  # see include/meson.build

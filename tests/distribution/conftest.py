@@ -55,9 +55,9 @@ PLACE = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-programs-"))
 PLACE.chmod(0o777)
 atexit.register(shutil.rmtree, PLACE, True)
 OPTIONAL = ["mpi-openmpi", "mpi-mpich", "gloo"]  # meson builds them if what they need is installed
-CLIENTS = {n: shutil.copy(BUILD / "tests/programs" / n, PLACE)
+CLIENTS = {n: shutil.copy(BUILD / "tests/distribution" / n, PLACE)
            for n in ("payload", "protection", "mcast", "killing", "garbage", "lists", "lists-asan", "lists-tsan", "shared", "reply",
-                     "ucx", "mpi-openmpi", "mpi-mpich", "gloo") if n not in OPTIONAL or (BUILD / "tests/programs" / n).exists()}
+                     "ucx", "mpi-openmpi", "mpi-mpich", "gloo") if n not in OPTIONAL or (BUILD / "tests/distribution" / n).exists()}
 UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", PLACE)
 
 

@@ -14,7 +14,7 @@ from conftest import BUILD, LONG, SANITIZED, STUCK, UVERBSCTL, plugin
 
 CLIENTS = 8
 RELOADS = 100 if LONG else 20
-LOAD = BUILD / "tests/plugins/load_client"
+LOAD = BUILD / "tests/plugin/examples/load_client"
 
 
 def children(pid):

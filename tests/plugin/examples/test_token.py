@@ -12,7 +12,7 @@ from conftest import BUILD, ROOT, SANITIZER, UVERBSCTL, said
 
 sys.path.append(str(ROOT / "tests/tree"))
 
-TOKEN, BARE = (BUILD / f"tests/plugins/{name}.so" for name in ("token", "token_bare"))
+TOKEN, BARE = (BUILD / f"tests/plugin/examples/{name}.so" for name in ("token", "token_bare"))
 HFI1 = "--persona", "hfi1"  # the same keys in each run
 HEADER, TREE, CALL, ROLES = 24, 1, 3, 7  # struct uvd_trace_header; enum uvd_trace_kind
 ENV = {**os.environ, "PYTHONPATH": str(ROOT / "contrib/python")}

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <uverbsd/client.h>
 
-#include "../../plugins/counter/counter.h"
+#include "../../../plugins/counter/counter.h"
 
 struct load {
 	struct ibv_context *context;

@@ -39,7 +39,7 @@ def test_a_plugin_is_not_unloaded_while_a_device_has_its_filter():
 
 @pytest.mark.parametrize("case", ["header", "header_later", "slot", "key", "unmapped", "in_use", "query", "reader", "exit", "torn"])
 def test_kv_against_a_hostile_owner(case):
-    done = subprocess.run([UVERBSCTL, "run", "--plugin", plugin("kv"), "--", BUILD / "tests/plugins/kv_hostile", case], text=True,
+    done = subprocess.run([UVERBSCTL, "run", "--plugin", plugin("kv"), "--", BUILD / "tests/plugin/examples/kv_hostile", case], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
     assert done.returncode == 0, done.stdout
 
@@ -93,7 +93,7 @@ def test_kv_from_python():
 def test_kv_get_in_flight_at_the_end_of_the_store_delivers_nothing(tmp_path):
     """The reader is in a run of its own, whose thread the owner's memory holds up; the owner's calls go on meanwhile."""
     run = [UVERBSCTL, "run", "--join", f"kv-{tmp_path.name}", "--plugin", plugin("kv"), "--"]
-    with subprocess.Popen([*run, BUILD / "tests/plugins/kv_hostile", "slow_owner"], text=True, stdout=subprocess.PIPE) as owner:
+    with subprocess.Popen([*run, BUILD / "tests/plugin/examples/kv_hostile", "slow_owner"], text=True, stdout=subprocess.PIPE) as owner:
         line = owner.stdout.readline()
         if not line and owner.wait(STUCK) == 77:
             assert os.geteuid(), "root has userfaultfd"
