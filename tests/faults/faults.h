@@ -12,7 +12,7 @@
 
 #include <check.h>
 #include "inject.h"
-#include "tests/objects/encode.h"
+#include "encode.h"
 
 /* ---- the backend's filter (filter.c) ----------------------------------------------------------------------------- */
 

@@ -1,35 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * Quotas of devices (docs/limits.md), one case a row: the texts of the administrator, what a client does in each front
- * that a verb has, the errno, and the line in the log. After each case nothing is charged to the device.
- */
-#include <check.h>
-#include <fcntl.h>
-#include "../suite.h"
-#include "encode.h"
-
-#define BACKEND "soft"
-
-static struct harness h;
-
-enum {
-	PAGE = 4096,
-	LW = IBV_ACCESS_LOCAL_WRITE,
-	TRANSLATION = IBV_REREG_MR_CHANGE_TRANSLATION,
-	METHODS = 1 << UV_METHOD,
-	PLAIN = 1 << UV_WRITE | 1 << UV_INVOKE,
-};
-
-static uint8_t mem[4 * PAGE] __attribute__((aligned(PAGE)));
-static uint32_t pd, cq;
-static int log_fd;
+/* Quotas of devices (docs/limits.md), one case a row, and the devices and users that they are for. */
+#include "refusals.h"
 
 /* ---- what clients do; each returns 0 or a negative errno --------------------------------------------------------- */
-
-static int get_context(enum uv_front front)
-{
-	return uv_get_context(h.fd, front, NULL, NULL);
-}
 
 static int get_context_with_events(enum uv_front front)
 {
@@ -40,23 +13,16 @@ static int get_context_with_events(enum uv_front front)
 	return ret;
 }
 
-static void begin(void)
-{
-	ck_assert_int_eq(get_context(UV_METHOD), 0);
-	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
-	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
-}
-
 static int second_pd(enum uv_front front)
 {
-	ck_assert_int_eq(get_context(UV_METHOD), 0);
+	ck_assert_int_eq(refusals_context(UV_METHOD), 0);
 	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
 	return uv_alloc_pd(h.fd, front, &pd);
 }
 
 static int pd_after_another_is_gone(enum uv_front front)
 {
-	ck_assert_int_eq(get_context(UV_METHOD), 0);
+	ck_assert_int_eq(refusals_context(UV_METHOD), 0);
 	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
 	ck_assert_int_eq(uv_dealloc_pd(h.fd, UV_WRITE, pd), 0);
 	return uv_alloc_pd(h.fd, front, &pd);
@@ -68,7 +34,7 @@ static int pd_in_a_second_file(enum uv_front front)
 	struct uvd_file *first = h.file;
 	int fd, ret;
 
-	ck_assert_int_eq(get_context(UV_METHOD), 0);
+	ck_assert_int_eq(refusals_context(UV_METHOD), 0);
 	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
 	fd = uv_open();
 	ck_assert_int_eq(uv_get_context(fd, UV_METHOD, NULL, NULL), 0);
@@ -82,7 +48,7 @@ static int pd_in_a_second_file(enum uv_front front)
 
 static int create_cq(enum uv_front front)
 {
-	ck_assert_int_eq(get_context(UV_METHOD), 0);
+	ck_assert_int_eq(refusals_context(UV_METHOD), 0);
 	return uv_create_cq(h.fd, front, &uv_cq_default, &cq, NULL);
 }
 
@@ -90,7 +56,7 @@ static int create_channel(enum uv_front front)
 {
 	int channel, ret;
 
-	ck_assert_int_eq(get_context(UV_METHOD), 0);
+	ck_assert_int_eq(refusals_context(UV_METHOD), 0);
 	ret = uv_create_channel(h.fd, front, &channel);
 	if (!ret)
 		uv_close(channel);
@@ -102,7 +68,7 @@ static int create_qp(enum uv_front front)
 	struct uv_qp_attr attr;
 	struct uv_qp qp;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	attr = uv_qp_attr(pd, cq);
 	return uv_create_qp(h.fd, front, &attr, &qp);
 }
@@ -112,7 +78,7 @@ static int create_srq(enum uv_front front)
 	struct uv_srq_attr attr;
 	struct uv_srq srq;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	attr = uv_srq_attr(pd);
 	return uv_create_srq(h.fd, front, &attr, &srq);
 }
@@ -122,7 +88,7 @@ static int create_ah(enum uv_front front)
 	struct ib_uverbs_ah_attr attr = { .port_num = 1, .dlid = 1 };
 	uint32_t ah;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	return uv_create_ah(h.fd, front, pd, &attr, &ah);
 }
 
@@ -135,7 +101,7 @@ static int reg_page(enum uv_front front)
 {
 	struct uv_mr mr;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	return reg(front, 0, PAGE, LW, &mr);
 }
 
@@ -153,7 +119,7 @@ static int second_region(enum uv_front front)
 	struct uv_mr mr;
 	int ret;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	ck_assert_int_eq(reg(UV_WRITE, 0, PAGE, LW, &mr), 0);
 	ret = reg(front, PAGE, PAGE, LW, &mr);
 	ck_assert_uint_eq(pages_charged(), ret ? 1 : 2);
@@ -164,7 +130,7 @@ static int reg_two_bytes_of_two_pages(enum uv_front front)
 {
 	struct uv_mr mr;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	return reg(front, PAGE - 1, 2, LW, &mr);
 }
 
@@ -172,7 +138,7 @@ static int region_after_another_is_gone(enum uv_front front)
 {
 	struct uv_mr mr;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	ck_assert_int_eq(reg(UV_WRITE, 0, PAGE, LW, &mr), 0);
 	ck_assert_int_eq(uv_dereg_mr(h.fd, UV_WRITE, mr.handle), 0);
 	return reg(front, 0, PAGE, LW, &mr);
@@ -182,7 +148,7 @@ static int reg_on_demand(enum uv_front front)
 {
 	struct uv_mr mr;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	return reg(front, 0, sizeof(mem), LW | IBV_ACCESS_ON_DEMAND, &mr);
 }
 
@@ -191,7 +157,7 @@ static int reg_nothing(enum uv_front front)
 {
 	struct uv_mr mr;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	return uv_reg_mr(h.fd, front, pd, (void *)PAGE, PAGE, LW, &mr);
 }
 
@@ -199,7 +165,7 @@ static int rereg(enum uv_front front, uint32_t handle, size_t offset, size_t len
 {
 	struct ib_uverbs_rereg_mr cmd = {
 		.mr_handle = handle,
-		.flags = TRANSLATION,
+		.flags = IBV_REREG_MR_CHANGE_TRANSLATION,
 		.start = (uintptr_t)mem + offset,
 		.length = length,
 		.hca_va = (uintptr_t)mem + offset,
@@ -216,7 +182,7 @@ static int rereg_to_two_pages(enum uv_front front)
 	struct uv_mr mr, other;
 	int ret;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	ck_assert_int_eq(reg(UV_WRITE, 0, PAGE, LW, &mr), 0);
 	ret = rereg(front, mr.handle, PAGE, 2 * PAGE);
 	if (!ret)
@@ -233,7 +199,7 @@ static int region_beside_a_changed_one(enum uv_front front)
 	struct uv_mr mr, other;
 	int ret;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	ck_assert_int_eq(reg(UV_WRITE, 0, PAGE, LW, &mr), 0);
 	ck_assert_int_eq(rereg(UV_WRITE, mr.handle, PAGE, 2 * PAGE), 0);
 	ck_assert_int_eq(reg(UV_WRITE, 0, PAGE, LW, &other), 0);
@@ -263,195 +229,120 @@ static int rereg_needs_a_second_region(enum uv_front front)
 {
 	struct uv_mr mr;
 
-	begin();
+	ck_assert_int_eq(refusals_objects(), 0);
 	ck_assert_int_eq(reg(UV_WRITE, 0, PAGE, LW, &mr), 0);
 	return rereg(front, mr.handle, PAGE, PAGE);
 }
 
 /* ---- cases ------------------------------------------------------------------------------------------------------- */
 
-static const struct quota_case {
-	const char *name, *texts[4];
-	int (*run)(enum uv_front front);
-	unsigned int fronts;
-	int err;
-	const char *line; /* of the log, with the pid and the program; NULL: none */
-} cases[] = {
+static const struct refusal_case cases[] = {
 	{ "one type",
-	  { "pds:1" },
+	  { "quota pds:1" },
 	  second_pd,
 	  PLAIN,
 	  EAGAIN,
 	  "hfi1_0: ALLOC_PD of user 1000, pid %d (%s) is refused by the quota `pds:1`: it holds 1 objects of type PD, and"
 	  " asks for 1 more: to allow it, raise `quota = pds:1` in the device's section, or use --quota: EAGAIN\n" },
-	{ "as many as the quota says", { "pds:2" }, second_pd, PLAIN, 0, NULL },
-	{ "an object that is gone", { "pds:1" }, pd_after_another_is_gone, PLAIN, 0, NULL },
+	{ "as many as the quota says", { "quota pds:2" }, second_pd, PLAIN, 0, NULL },
+	{ "an object that is gone", { "quota pds:1" }, pd_after_another_is_gone, PLAIN, 0, NULL },
 	{ "two files, and a close",
-	  { "pds:1" },
+	  { "quota pds:1" },
 	  pd_in_a_second_file,
 	  PLAIN,
 	  EAGAIN,
 	  "`pds:1`: it holds 1 objects of type PD" },
 	{ "none at all",
-	  { "cqs:0" },
+	  { "quota cqs:0" },
 	  create_cq,
 	  PLAIN | METHODS,
 	  EAGAIN,
 	  "CREATE_CQ of user 1000, pid %d (%s) is refused by the quota `cqs:0`: it holds 0 " },
-	{ "QPs", { "qps:0" }, create_qp, PLAIN | METHODS, EAGAIN, "CREATE_QP of user 1000, pid %d (%s) is refused" },
-	{ "SRQs", { "srqs:0" }, create_srq, PLAIN | METHODS, EAGAIN, "CREATE_SRQ of user 1000" },
-	{ "AHs", { "ahs:0" }, create_ah, PLAIN, EAGAIN, "CREATE_AH of user 1000" },
+	{ "QPs",
+	  { "quota qps:0" },
+	  create_qp,
+	  PLAIN | METHODS,
+	  EAGAIN,
+	  "CREATE_QP of user 1000, pid %d (%s) is refused" },
+	{ "SRQs", { "quota srqs:0" }, create_srq, PLAIN | METHODS, EAGAIN, "CREATE_SRQ of user 1000" },
+	{ "AHs", { "quota ahs:0" }, create_ah, PLAIN, EAGAIN, "CREATE_AH of user 1000" },
 	{ "event files",
-	  { "channels:0" },
+	  { "quota channels:0" },
 	  create_channel,
 	  1 << UV_WRITE,
 	  EMFILE,
 	  "CREATE_COMP_CHANNEL of user 1000, pid %d (%s) is refused by the quota `channels:0`" },
-	{ "contexts", { "async-files:0" }, get_context_with_events, 1 << UV_WRITE, EMFILE, "GET_CONTEXT of user 1000" },
+	{ "contexts",
+	  { "quota async-files:0" },
+	  get_context_with_events,
+	  1 << UV_WRITE,
+	  EMFILE,
+	  "GET_CONTEXT of user 1000" },
 	{ "all types together",
-	  { "objects:3" },
+	  { "quota objects:3" },
 	  second_region,
 	  PLAIN,
 	  EAGAIN,
 	  "REG_MR of user 1000, pid %d (%s) is refused by the quota `objects:3`: it holds 3 objects of all types" },
-	{ "another type", { "mrs:0,srqs:0" }, create_qp, PLAIN, 0, NULL },
-	{ "regions", { "pds:1 mrs:1" }, second_region, PLAIN, EAGAIN, "`mrs:1`: it holds 1 objects of type MR" },
+	{ "another type", { "quota mrs:0,srqs:0" }, create_qp, PLAIN, 0, NULL },
+	{ "regions", { "quota pds:1 mrs:1" }, second_region, PLAIN, EAGAIN, "`mrs:1`: it holds 1 objects of type MR" },
 	{ "registered bytes",
-	  { "registered:8191" },
+	  { "quota registered:8191" },
 	  second_region,
 	  PLAIN,
 	  ENOMEM,
 	  "REG_MR of user 1000, pid %d (%s) is refused by the quota `registered:8191`: it holds 4096 bytes of registered"
 	  " memory, in whole pages, and asks for 4096 more: to allow it, raise `quota = registered:8191` in the device's"
 	  " section, or use --quota: ENOMEM\n" },
-	{ "registered bytes, as many as the quota says", { "registered:8192" }, second_region, PLAIN, 0, NULL },
-	{ "whole pages", { "registered:8191" }, reg_two_bytes_of_two_pages, PLAIN, ENOMEM, "asks for 8192 more" },
-	{ "a region that is gone", { "registered:4096" }, region_after_another_is_gone, PLAIN, 0, NULL },
-	{ "on-demand memory is not pinned", { "registered:0" }, reg_on_demand, PLAIN, 0, NULL },
-	{ "the kernel's checks come first", { "registered:0" }, reg_nothing, PLAIN, EFAULT, "start is wrong" },
-	{ "a larger region", { "registered:8192" }, rereg_to_two_pages, PLAIN, ENOMEM, "REREG_MR of user 1000" },
+	{ "registered bytes, as many as the quota says", { "quota registered:8192" }, second_region, PLAIN, 0, NULL },
+	{ "whole pages", { "quota registered:8191" }, reg_two_bytes_of_two_pages, PLAIN, ENOMEM, "asks for 8192 more" },
+	{ "a region that is gone", { "quota registered:4096" }, region_after_another_is_gone, PLAIN, 0, NULL },
+	{ "on-demand memory is not pinned", { "quota registered:0" }, reg_on_demand, PLAIN, 0, NULL },
+	{ "the kernel's checks come first", { "quota registered:0" }, reg_nothing, PLAIN, EFAULT, "start is wrong" },
+	{ "a larger region", { "quota registered:8192" }, rereg_to_two_pages, PLAIN, ENOMEM, "REREG_MR of user 1000" },
 	{ "beside a changed region",
-	  { "registered:12288" },
+	  { "quota registered:12288" },
 	  region_beside_a_changed_one,
 	  PLAIN,
 	  ENOMEM,
 	  "holds 12288" },
 	{ "beside a region changed in place",
-	  { "registered:12288" },
+	  { "quota registered:12288" },
 	  region_beside_one_changed_in_place,
 	  PLAIN,
 	  ENOMEM,
 	  "holds 12288" },
 	{ "REREG_MR holds two regions",
-	  { "mrs:1" },
+	  { "quota mrs:1" },
 	  rereg_needs_a_second_region,
 	  PLAIN,
 	  EAGAIN,
 	  "REREG_MR of user 1000, pid %d (%s) is refused by the quota `mrs:1`" },
 	{ "a user's own number",
-	  { "qps:8", "user:1000:qps:0" },
+	  { "quota qps:8", "quota user:1000:qps:0" },
 	  create_qp,
 	  PLAIN,
 	  EAGAIN,
 	  "is refused by the quota `user:1000:qps:0`: it holds 0 objects of type QP, and asks for 1 more: to allow it,"
 	  " raise `quota = user:1000:qps:0`" },
-	{ "a user may hold more", { "user:1000:qps:1", "qps:0" }, create_qp, PLAIN, 0, NULL },
-	{ "a user may hold any number", { "user:1000:qps:unlimited", "qps:0" }, create_qp, PLAIN, 0, NULL },
-	{ "a user's other resources", { "user:1000:pds:9", "qps:0" }, create_qp, PLAIN, EAGAIN, "the quota `qps:0`" },
-	{ "another user's number", { "user:1001:qps:0" }, create_qp, PLAIN, 0, NULL },
-	{ "a later text", { "qps:0", "qps:0x1" }, create_qp, PLAIN, 0, NULL },
-	{ "beside an allow-list", { "allow verbs:all", "mrs:0" }, reg_page, PLAIN, EAGAIN, "by the quota `mrs:0`" },
+	{ "a user may hold more", { "quota user:1000:qps:1", "quota qps:0" }, create_qp, PLAIN, 0, NULL },
+	{ "a user may hold any number", { "quota user:1000:qps:unlimited", "quota qps:0" }, create_qp, PLAIN, 0, NULL },
+	{ "a user's other resources",
+	  { "quota user:1000:pds:9", "quota qps:0" },
+	  create_qp,
+	  PLAIN,
+	  EAGAIN,
+	  "the quota `qps:0`" },
+	{ "another user's number", { "quota user:1001:qps:0" }, create_qp, PLAIN, 0, NULL },
+	{ "a later text", { "quota qps:0", "quota qps:0x1" }, create_qp, PLAIN, 0, NULL },
+	{ "beside an allow-list", { "verbs:all", "quota mrs:0" }, reg_page, PLAIN, EAGAIN, "by the quota `mrs:0`" },
 };
-
-/* ---- running them ------------------------------------------------------------------------------------------------ */
-
-static void read_log(char *text, size_t size)
-{
-	ssize_t n = pread(log_fd, text, size - 1, 0);
-
-	ck_assert_int_ge(n, 0);
-	text[n] = 0;
-}
-
-static void begin_with(const char *const *texts)
-{
-	harness_init(&h, BACKEND);
-	log_fd = memfd_create("log", MFD_CLOEXEC);
-	h.engine.log = uvd_log_new(log_fd, "", UVD_WARN);
-	for (; *texts; texts++)
-		ck_assert_int_eq(strncmp(*texts, "allow ", 6)
-					 ? uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_QUOTA, *texts)
-					 : uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, *texts + 6),
-				 0);
-}
-
-static void device_leak(void *arg, const char *device, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
-{
-	ck_abort_msg("user %u still holds %llu %s of %s", uid, (unsigned long long)used, uvd_limit_rows[res].name,
-		     device);
-}
-
-/* An account outlives its files here, so that what was not given back is seen. */
-static void end_case(struct uvd_account *kept)
-{
-	struct uvd_log *log = h.engine.log;
-
-	harness_close_file(&h);
-	if (kept)
-		uvd_accounts_each_quota(h.engine.accounts, device_leak, NULL);
-	uvd_account_put(kept);
-	harness_close(&h);
-	uvd_log_free(log);
-	close(log_fd);
-}
-
-static void run_case(const struct quota_case *c, enum uv_front front)
-{
-	char text[4096], expected[512], comm[16] = {};
-	struct uvd_account *kept;
-	int fd, ret;
-
-	begin_with(c->texts);
-	harness_start(&h, &uvd_mem_process);
-	kept = uvd_account_on_device(h.account, h.dev->quota);
-	fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
-	ck_assert_int_gt(read(fd, comm, 15), 0);
-	close(fd);
-	comm[strcspn(comm, "\n")] = 0;
-	ret = c->run(front);
-	ck_assert_msg(ret == -c->err, "%s, front %d: %s", c->name, front, strerror(-ret));
-	read_log(text, sizeof(text));
-	if (c->line) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		snprintf(expected, sizeof(expected), c->line, getpid(), comm);
-#pragma GCC diagnostic pop
-		ck_assert_msg(strstr(text, expected), "%s, front %d: no `%s` in:\n%s", c->name, front, expected, text);
-		ck_assert_msg(strchr(text, '\n') == strrchr(text, '\n'), "%s: more than a line:\n%s", c->name, text);
-	} else {
-		ck_assert_msg(!*text, "%s, front %d: %s", c->name, front, text);
-	}
-	ck_assert_uint_eq(uvd_device_refused(h.dev), c->err && c->err != EFAULT);
-	end_case(kept);
-}
 
 START_TEST(test_quotas_decide_the_errno_and_the_log_line)
 {
-	const struct quota_case *c = &cases[_i];
-
-	for (unsigned int front = 0; front < UV_FRONTS; front++)
-		if (c->fronts >> front & 1)
-			run_case(c, front);
+	refusals_run(&cases[_i]);
 }
 END_TEST
-
-/* The first ioctl tries driver ids, which leaves lines in the log. */
-static void setup(void)
-{
-	harness_open_with(&h, BACKEND, &uvd_mem_process);
-	uv_driver_id();
-	harness_close(&h);
-}
 
 /* ---- users, devices ---------------------------------------------------------------------------------------------- */
 
@@ -489,24 +380,23 @@ START_TEST(test_user_has_one_quota_under_the_ids_of_its_user_namespaces)
 		{ { 100005 }, 1, 0 },
 		{ { 7 }, 1, -EAGAIN },
 	};
-	static const char *const texts[] = { "pds:1", "user:7:pds:0", NULL };
+	static const char *const texts[] = { "quota pds:1", "quota user:7:pds:0", NULL };
 
-	begin_with(texts);
-	harness_start(&h, &uvd_mem_process);
+	refusals_begin(texts);
 	for (unsigned int i = 0; i < UVD_COUNT(clients); i++)
 		ck_assert_msg(pd_of(0, clients[i].uids, clients[i].num) == clients[i].err, "client %u", i);
 	ck_assert_uint_eq(uvd_device_refused(h.dev), 5);
-	end_case(NULL);
+	refusals_end();
 }
 END_TEST
 
 START_TEST(test_quota_of_one_device_leaves_the_others_alone)
 {
-	static const char *const texts[] = { "pds:1", NULL };
+	static const char *const texts[] = { "quota pds:1", NULL };
 	static const uid_t uids[] = { 1000 };
 	unsigned int second;
 
-	begin_with(texts);
+	refusals_prepare(texts);
 	ck_assert_int_eq(uvd_engine_text_add(&h.engine, "hfi1_1", UVD_TEXT_QUOTA, "pds:2"), 0);
 	harness_start(&h, &uvd_mem_process);
 	second = harness_add_device(&h);
@@ -514,18 +404,18 @@ START_TEST(test_quota_of_one_device_leaves_the_others_alone)
 		ck_assert_int_eq(pd_of(0, uids, 1), i < 1 ? 0 : -EAGAIN);
 		ck_assert_int_eq(pd_of(second, uids, 1), i < 2 ? 0 : -EAGAIN);
 	}
-	end_case(NULL);
+	refusals_end();
 }
 END_TEST
 
 /* A device of the same name has quotas of its own, while a client keeps the removed one open. */
 START_TEST(test_removed_device_holds_nothing_of_its_successor)
 {
-	static const char *const texts[] = { "pds:0", NULL };
+	static const char *const texts[] = { "quota pds:0", NULL };
 	static const uid_t uids[] = { 1000 };
 	unsigned int number;
 
-	begin_with(texts);
+	refusals_prepare(texts);
 	ck_assert_int_eq(uvd_engine_text_add(&h.engine, "hfi1_1", UVD_TEXT_QUOTA, "pds:1"), 0);
 	harness_start(&h, &uvd_mem_process);
 	number = harness_add_device(&h);
@@ -535,28 +425,26 @@ START_TEST(test_removed_device_holds_nothing_of_its_successor)
 	ck_assert_uint_eq(harness_add_device(&h), number);
 	ck_assert_int_eq(pd_of(number, uids, 1), 0);
 	ck_assert_int_eq(pd_of(number, uids, 1), -EAGAIN);
-	end_case(NULL);
+	refusals_end();
 }
 END_TEST
 
 /* `refused` of the status counts the refusals, whether the log shows them or not. */
 START_TEST(test_refusals_count_at_every_log_level)
 {
-	static const char *const texts[] = { "pds:0", NULL };
+	static const char *const texts[] = { "quota pds:0", NULL };
 	static const uid_t uids[] = { 1000 };
 	char text[4096];
 
-	begin_with(texts);
-	uvd_log_free(h.engine.log);
-	h.engine.log = uvd_log_new(log_fd, "", _i);
-	harness_start(&h, &uvd_mem_process);
+	refusals_begin(texts);
+	refusals_log(_i);
 	ck_assert_int_eq(pd_of(0, uids, 1), -EAGAIN);
 	ck_assert_uint_eq(uvd_device_refused(h.dev), 1);
 	ck_assert_int_eq(pd_of(0, uids, 1), -EAGAIN);
 	ck_assert_uint_eq(uvd_device_refused(h.dev), 2);
-	read_log(text, sizeof(text));
+	refusals_read_log(text, sizeof(text));
 	ck_assert_msg(!!strstr(text, "is refused by the quota") == (_i >= UVD_WARN), "level %d: %s", _i, text);
-	end_case(NULL);
+	refusals_end();
 }
 END_TEST
 
@@ -568,14 +456,14 @@ static void close_first_file(struct uvd_engine *engine)
 
 START_TEST(test_quota_refuses_only_what_live_files_hold)
 {
-	static const char *const of_objects[] = { "mrs:1", NULL }, *const of_bytes[] = { "registered:8192", NULL };
+	static const char *const of_objects[] = { "quota mrs:1", NULL }, *const of_bytes[] = { "quota registered:8192",
+											       NULL };
 	struct uv_mr mr;
 	uint32_t own;
 	int fd;
 
-	begin_with(_i ? of_objects : of_bytes);
-	harness_start(&h, &uvd_mem_process);
-	begin();
+	refusals_begin(_i ? of_objects : of_bytes);
+	ck_assert_int_eq(refusals_objects(), 0);
 	ck_assert_int_eq(reg(UV_WRITE, 0, _i ? PAGE : 2 * PAGE, LW, &mr), 0);
 	fd = uv_open();
 	ck_assert_int_eq(uv_get_context(fd, UV_METHOD, NULL, NULL), 0);
@@ -586,7 +474,7 @@ START_TEST(test_quota_refuses_only_what_live_files_hold)
 	h.engine.settle = NULL;
 	ck_assert_int_eq(uv_reg_mr(fd, UV_WRITE, own, mem, PAGE, LW, &mr), _i ? -EAGAIN : -ENOMEM);
 	ck_assert_uint_eq(uvd_device_refused(h.dev), 1);
-	end_case(NULL);
+	refusals_end();
 }
 END_TEST
 
@@ -613,7 +501,7 @@ START_TEST(test_limit_that_refuses_after_a_quota_is_no_refusal_of_the_device)
 	harness_init_limited(&h, BACKEND, &limits);
 	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_QUOTA, "pds:1"), 0);
 	harness_start(&h, &uvd_mem_process);
-	ck_assert_int_eq(get_context(UV_METHOD), 0);
+	ck_assert_int_eq(refusals_context(UV_METHOD), 0);
 	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
 	fd = uv_open();
 	ck_assert_int_eq(uv_get_context(fd, UV_METHOD, NULL, NULL), 0);
@@ -633,8 +521,8 @@ static const struct {
 	const char *text, *line;
 	bool borrows;
 } bad[] = {
-	{ "qps:1", "quota: a client can get around it with --memory=borrow: use --memory=bounce", true },
-	{ "qps:x", "quota: `qps:x` contains `x`, which is neither a number nor `unlimited`" },
+	{ "quota qps:1", "quota: a client can get around it with --memory=borrow: use --memory=bounce", true },
+	{ "quota qps:x", "quota: `qps:x` contains `x`, which is neither a number nor `unlimited`" },
 };
 
 START_TEST(test_device_with_a_quota_that_cannot_be_enforced_does_not_begin)
@@ -643,7 +531,7 @@ START_TEST(test_device_with_a_quota_that_cannot_be_enforced_does_not_begin)
 	char text[1024];
 	int err = 0;
 
-	begin_with(texts);
+	refusals_prepare(texts);
 	if (bad[_i].borrows) {
 		strcpy(h.config.hca, "rxe0");
 		h.config.memory = UVD_MEMORY_BORROW;
@@ -651,13 +539,13 @@ START_TEST(test_device_with_a_quota_that_cannot_be_enforced_does_not_begin)
 	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
 	ck_assert_int_eq(err, -EINVAL);
 	h.config.memory = UVD_MEMORY_BOUNCE;
-	read_log(text, sizeof(text));
+	refusals_read_log(text, sizeof(text));
 	ck_assert_msg(strstr(text, bad[_i].line), "%s", text);
 	/* Without the text the name can be had again. */
 	uvd_engine_texts_forget(&h.engine, h.config.ibdev);
 	harness_start(&h, &uvd_mem_process);
 	ck_assert_int_eq(create_qp(UV_WRITE), 0);
-	end_case(NULL);
+	refusals_end();
 }
 END_TEST
 
@@ -665,7 +553,7 @@ int main(void)
 {
 	TCase *tc = tcase_create("all");
 
-	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_checked_fixture(tc, refusals_setup, NULL);
 	tcase_set_timeout(tc, 30);
 	tcase_add_loop_test(tc, test_quotas_decide_the_errno_and_the_log_line, 0, UVD_COUNT(cases));
 	tcase_add_test(tc, test_user_has_one_quota_under_the_ids_of_its_user_namespaces);

@@ -3,46 +3,15 @@
  * Allow-lists (docs/access-control.md), one case a row: the texts of the administrator, what a client does in each front
  * that a verb has, the errno, and the line in the log.
  */
-#include <arpa/inet.h>
-#include <check.h>
 #include <fcntl.h>
 #include <uverbsd/uapi_later.h>
-#include "../suite.h"
-#include "encode.h"
-
-#define BACKEND "soft"
-
-static struct harness h;
-
-enum {
-	LW = IBV_ACCESS_LOCAL_WRITE,
-	RW = IBV_ACCESS_REMOTE_WRITE,
-	RR = IBV_ACCESS_REMOTE_READ,
-	METHODS = 1 << UV_METHOD,
-	ALL = (1 << UV_FRONTS) - 1,
-	PLAIN = 1 << UV_WRITE | 1 << UV_INVOKE,
-};
-
-static uint8_t mem[4096] __attribute__((aligned(4096)));
-static uint32_t pd, cq;
-static int log_fd;
+#include "refusals.h"
 
 /* ---- what clients do; each returns 0 or a negative errno --------------------------------------------------------- */
 
-static int get_context(enum uv_front front)
-{
-	return uv_get_context(h.fd, front, NULL, NULL);
-}
-
-static int begin(void)
-{
-	return get_context(UV_METHOD) ?: uv_alloc_pd(h.fd, UV_WRITE, &pd) ?:
-	       uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL);
-}
-
 static int alloc_pd(enum uv_front front)
 {
-	get_context(UV_METHOD);
+	refusals_context(UV_METHOD);
 	return uv_alloc_pd(h.fd, front, &pd);
 }
 
@@ -50,7 +19,7 @@ static int query_device(enum uv_front front)
 {
 	struct ib_uverbs_query_device_resp resp;
 
-	get_context(UV_METHOD);
+	refusals_context(UV_METHOD);
 	return uv_query_device(h.fd, front, &resp);
 }
 
@@ -58,10 +27,10 @@ static int reg_mr(enum uv_front front, unsigned int access)
 {
 	struct uv_mr mr;
 
-	return begin() ?: uv_reg_mr(h.fd, front, pd, mem, sizeof(mem), access, &mr);
+	return refusals_objects() ?: uv_reg_mr(h.fd, front, pd, mem, sizeof(mem), access, &mr);
 }
 
-static int reg_remote_write(enum uv_front front)
+int allow_reg_remote_write(enum uv_front front)
 {
 	return reg_mr(front, LW | RW);
 }
@@ -97,7 +66,7 @@ static int reg_dm_atomic(enum uv_front front)
 	struct uv_tree tree = {};
 	uint32_t keys[2];
 
-	begin();
+	refusals_objects();
 	uv_attr_in(&tree, UVERBS_ATTR_ALLOC_DM_LENGTH, &length, 8);
 	uv_attr_in(&tree, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &(uint32_t){ 0 }, 4);
 	uv_attr_obj(&tree, UVERBS_ATTR_ALLOC_DM_HANDLE, 0);
@@ -123,7 +92,7 @@ static int rereg_adds_remote_write(enum uv_front front)
 	struct ib_uverbs_rereg_mr_resp resp;
 	struct uv_mr mr;
 
-	begin();
+	refusals_objects();
 	ck_assert_int_eq(uv_reg_mr(h.fd, UV_WRITE, pd, mem, sizeof(mem), LW, &mr), 0);
 	cmd.mr_handle = mr.handle;
 	return uv_cmd(h.fd, front,
@@ -135,7 +104,7 @@ static struct uv_qp qp;
 static int create_qp(enum uv_front front, uint8_t type)
 {
 	struct uv_qp_attr attr;
-	int ret = begin();
+	int ret = refusals_objects();
 
 	attr = uv_qp_attr(pd, cq);
 	attr.type = type;
@@ -162,7 +131,7 @@ static int open_xrc_target(enum uv_front front)
 {
 	uint32_t xrcd, handle;
 
-	begin();
+	refusals_objects();
 	ck_assert_int_eq(uv_open_xrcd(h.fd, UV_WRITE, -1, O_CREAT, &xrcd), 0);
 	return uv_open_qp(h.fd, front, xrcd, 99, IBV_QPT_XRC_RECV, &handle);
 }
@@ -270,7 +239,7 @@ static int create_ah(enum uv_front front, uint8_t sgid_index)
 	struct ib_uverbs_ah_attr attr = { .is_global = 1, .port_num = 1, .dlid = 1, .grh.sgid_index = sgid_index };
 	uint32_t ah;
 
-	return begin() ?: uv_create_ah(h.fd, front, pd, &attr, &ah);
+	return refusals_objects() ?: uv_create_ah(h.fd, front, pd, &attr, &ah);
 }
 
 static int ah_gid_1(enum uv_front front)
@@ -305,7 +274,7 @@ static int create_channel(enum uv_front front)
 {
 	int channel, ret;
 
-	begin();
+	refusals_objects();
 	ret = uv_create_channel(h.fd, front, &channel);
 	if (!ret)
 		uv_close(channel);
@@ -317,7 +286,7 @@ static int create_srq(enum uv_front front)
 	struct uv_srq_attr attr;
 	struct uv_srq srq;
 
-	begin();
+	refusals_objects();
 	attr = uv_srq_attr(pd);
 	return uv_create_srq(h.fd, front, &attr, &srq);
 }
@@ -327,7 +296,7 @@ static int create_xsrq(enum uv_front front)
 	struct uv_srq_attr attr;
 	struct uv_srq srq;
 
-	begin();
+	refusals_objects();
 	attr = uv_srq_attr(pd);
 	attr.type = IBV_SRQT_XRC;
 	attr.cq = cq;
@@ -351,22 +320,11 @@ static int post_send(enum uv_front front)
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-struct allow_case {
-	const char *name;
-	const char *texts[4];
-	int (*run)(enum uv_front front);
-	unsigned int fronts;
-	int err;
-	const char *line; /* what the log has; NULL: nothing */
-};
-
-#define BASE "verbs:base,ALLOC_PD,CREATE_CQ"
-#define GID1 "fe80::77"
-static const struct allow_case cases[] = {
-	{ "silent: everything", {}, reg_remote_write, ALL, 0, NULL },
+const struct refusal_case allow_cases[] = {
+	{ "silent: everything", {}, allow_reg_remote_write, ALL, 0, NULL },
 	{ "none: no context",
 	  { "none" },
-	  get_context,
+	  refusals_context,
 	  ALL,
 	  EPERM,
 	  "GET_CONTEXT of user 1000, pid %d (%s) is refused by the allow-list `verbs:`: verb GET_CONTEXT: to allow it, add"
@@ -394,10 +352,10 @@ static const struct allow_case cases[] = {
 	  EPERM,
 	  "object COMP_CHANNEL" },
 	{ "an object that is listed", { "objects:PD,CQ,SRQ" }, create_srq, ALL, 0, NULL },
-	{ "a context needs no object", { "objects:none" }, get_context, ALL, 0, NULL },
+	{ "a context needs no object", { "objects:none" }, refusals_context, ALL, 0, NULL },
 	{ "remote write",
 	  { "access:LOCAL_WRITE" },
-	  reg_remote_write,
+	  allow_reg_remote_write,
 	  ALL,
 	  EPERM,
 	  "`access:`: access_flags REMOTE_WRITE (of 0x3): to allow it, add `allow = access:REMOTE_WRITE`" },
@@ -408,7 +366,7 @@ static const struct allow_case cases[] = {
 	  EPERM,
 	  "access_flags REMOTE_READ" },
 	{ "local write", { "access:none" }, reg_local_write, ALL, EPERM, "access_flags LOCAL_WRITE (of 0x1)" },
-	{ "flags that are listed", { "access:LOCAL_WRITE,REMOTE_WRITE" }, reg_remote_write, ALL, 0, NULL },
+	{ "flags that are listed", { "access:LOCAL_WRITE,REMOTE_WRITE" }, allow_reg_remote_write, ALL, 0, NULL },
 	{ "relaxed ordering", { "access:LOCAL_WRITE" }, reg_relaxed, ALL, EPERM, "access_flags RELAXED_ORDERING" },
 	{ "a flag without a name", { "access:LOCAL_WRITE" }, reg_unnamed_flag, ALL, EPERM, "access_flags 0x20000000" },
 	{ "huge pages", { "access:LOCAL_WRITE" }, reg_huge, ALL, EPERM, "access_flags HUGETLB" },
@@ -500,18 +458,18 @@ static const struct allow_case cases[] = {
 	  "`qp-types:`" },
 	{ "a user's list that lacks something",
 	  { "access:all", "user:1000:access:LOCAL_WRITE" },
-	  reg_remote_write,
+	  allow_reg_remote_write,
 	  ALL,
 	  EPERM,
 	  "`user:1000:access:`: access_flags REMOTE_WRITE (of 0x3): to allow it, add"
 	  " `allow = user:1000:access:REMOTE_WRITE`" },
 	{ "another user's list",
 	  { "access:LOCAL_WRITE", "user:1001:access:all" },
-	  reg_remote_write,
+	  allow_reg_remote_write,
 	  ALL,
 	  EPERM,
 	  "`access:`" },
-	{ "one user is shut out", { "user:1000:none" }, get_context, ALL, EPERM, "`user:1000:verbs:`" },
+	{ "one user is shut out", { "user:1000:none" }, refusals_context, ALL, EPERM, "`user:1000:verbs:`" },
 	{ "none, but for one user",
 	  { "none", "user:1000:verbs:all", "user:1000:objects:all" },
 	  alloc_pd,
@@ -520,317 +478,4 @@ static const struct allow_case cases[] = {
 	  NULL },
 };
 
-/* ---- running them ------------------------------------------------------------------------------------------------ */
-
-static void read_log(char *text, size_t size)
-{
-	ssize_t n = pread(log_fd, text, size - 1, 0);
-
-	ck_assert_int_ge(n, 0);
-	text[n] = 0;
-}
-
-/* Replaces GID0 by the text of the device's first GID. */
-static void add_text(const char *text)
-{
-	const char *gid = strstr(text, "GID0");
-	char full[256], ip[INET6_ADDRSTRLEN];
-
-	inet_ntop(AF_INET6, &h.config.ports[0].gids[0], ip, sizeof(ip));
-	snprintf(full, sizeof(full), "%.*s%s", gid ? (int)(gid - text) : (int)strlen(text), text, gid ? ip : "");
-	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, full), 0);
-}
-
-static void configure(void)
-{
-	struct uvd_port_config *ports = h.config.ports;
-
-	h.config.num_ports = 2;
-	ports[0].num_gids = 2;
-	ck_assert_int_eq(inet_pton(AF_INET6, GID1, &ports[0].gids[1]), 1);
-	ports[1] = ports[0];
-	ports[1].lid = 2;
-	ports[1].num_pkeys = 1;
-	ports[1].pkeys[0] = 0x8001;
-	ports[1].num_gids = 1;
-	ck_assert_int_eq(inet_pton(AF_INET6, "fe80::88", &ports[1].gids[0]), 1);
-}
-
-static void begin_case(const char *const *texts)
-{
-	harness_init(&h, BACKEND);
-	log_fd = memfd_create("log", MFD_CLOEXEC);
-	h.engine.log = uvd_log_new(log_fd, "", UVD_WARN);
-	configure();
-	for (; *texts; texts++)
-		add_text(*texts);
-	harness_start(&h, &uvd_mem_process);
-}
-
-static void end_case(void)
-{
-	struct uvd_log *log = h.engine.log;
-
-	harness_close(&h);
-	uvd_log_free(log);
-	close(log_fd);
-}
-
-static void run_case(const struct allow_case *c, enum uv_front front)
-{
-	char text[4096], expected[512], comm[16] = {};
-	int fd, ret;
-
-	begin_case(c->texts);
-	fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
-	ck_assert_int_gt(read(fd, comm, 15), 0);
-	close(fd);
-	comm[strcspn(comm, "\n")] = 0;
-	ret = c->run(front);
-	ck_assert_msg(ret == -c->err, "%s, front %d: %s", c->name, front, strerror(-ret));
-	read_log(text, sizeof(text));
-	if (c->line) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		snprintf(expected, sizeof(expected), c->line, getpid(), comm);
-#pragma GCC diagnostic pop
-		ck_assert_msg(strstr(text, expected), "%s, front %d: no `%s` in:\n%s", c->name, front, expected, text);
-		ck_assert_msg(strstr(text, ": EPERM\n") == strchr(text, '\n') - 7, "%s: more than a line:\n%s", c->name,
-			      text);
-	} else {
-		ck_assert_msg(!*text, "%s, front %d: %s", c->name, front, text);
-	}
-	ck_assert_uint_eq(uvd_device_refused(h.dev), !!c->line);
-	end_case();
-}
-
-START_TEST(test_allow_lists_decide_the_errno_and_the_log_line)
-{
-	const struct allow_case *c = &cases[_i];
-
-	for (unsigned int front = 0; front < UV_FRONTS; front++)
-		if (c->fronts >> front & 1)
-			run_case(c, front);
-}
-END_TEST
-
-/* `refused` of the status counts the refusals, whether the log shows them or not. */
-START_TEST(test_refusals_count_at_every_log_level)
-{
-	static const char *const texts[] = { "user:1000:none", NULL };
-	char text[4096];
-
-	begin_case(texts);
-	uvd_log_free(h.engine.log);
-	h.engine.log = uvd_log_new(log_fd, "", _i);
-	for (unsigned int calls = 1; calls < 3; calls++) {
-		ck_assert_int_eq(get_context(UV_METHOD), -EPERM);
-		ck_assert_uint_eq(uvd_device_refused(h.dev), calls);
-	}
-	read_log(text, sizeof(text));
-	ck_assert_msg(!!strstr(text, "is refused by the allow-list") == (_i >= UVD_WARN), "level %d: %s", _i, text);
-	end_case();
-}
-END_TEST
-
-/* The first ioctl tries driver ids, which leaves lines in the log. */
-static void setup(void)
-{
-	harness_open_with(&h, BACKEND, &uvd_mem_process);
-	uv_driver_id();
-	harness_close(&h);
-}
-
-/* ---- devices that cannot have a list ----------------------------------------------------------------------------- */
-
-static const struct {
-	const char *texts[3];
-	const char *line;
-	bool borrows;
-} bad[] = {
-	{ { "verbs:base,REGMR" }, "allow: `REGMR` is no name of verbs of this device" },
-	{ { "objects:PD", "user:7:objects:MRS" }, "allow: `MRS` is no name of objects" },
-	{ { "ucap:no_such:access:LOCAL_WRITE" }, "the device has no User Capability `no_such`: add it with --ucaps" },
-	{ { "access:LOCAL_WRITE,MW_BIND,REMOTE_READ" },
-	  "a list with MW_BIND must have REMOTE_WRITE,REMOTE_ATOMIC, too" },
-	{ { "verbs:all" }, "allow: a client can get around it with --memory=borrow", true },
-	{ { "access:WRITE" }, "allow: `access:WRITE` contains `WRITE`, which is no access flag" },
-};
-
-START_TEST(test_device_with_a_list_that_cannot_be_enforced_does_not_begin)
-{
-	struct uvd_log *log;
-	char text[1024];
-	int err = 0;
-
-	harness_init(&h, BACKEND);
-	log_fd = memfd_create("log", MFD_CLOEXEC);
-	h.engine.log = log = uvd_log_new(log_fd, "", UVD_WARN);
-	for (const char *const *t = bad[_i].texts; *t; t++)
-		ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, *t), 0);
-	if (bad[_i].borrows) {
-		strcpy(h.config.hca, "rxe0");
-		h.config.memory = UVD_MEMORY_BORROW;
-	}
-	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
-	ck_assert_int_eq(err, -EINVAL);
-	h.config.memory = UVD_MEMORY_BOUNCE;
-	read_log(text, sizeof(text));
-	ck_assert_msg(strstr(text, bad[_i].line), "%s", text);
-	/* Without the texts the name can be had again. */
-	uvd_engine_texts_forget(&h.engine, h.config.ibdev);
-	harness_start(&h, &uvd_mem_process);
-	ck_assert_int_eq(reg_remote_write(UV_WRITE), 0);
-	end_case();
-}
-END_TEST
-
-static const struct {
-	const char *text, *wrong; /* NULL: it is right */
-} texts[] = {
-	{ "none", NULL },
-	{ "user:0:none", NULL },
-	{ "user:root:access:LOCAL_WRITE, REMOTE_READ", NULL },
-	{ "gids:fe80::1,::ffff:10.0.0.1", NULL },
-	{ "all", "where `none` or KIND:WORD,... belongs" },
-	{ "", "where `none` or KIND:WORD,... belongs" },
-	{ "rights:LOCAL_WRITE", "none of user, ucap, verbs, objects, access, qp-types, pkeys, gids" },
-	{ "user:", "lacks a word" },
-	{ "user:nobody-is-called-so:none", "`nobody-is-called-so`, which is no user" },
-	{ "user:4294967295:none", "which is no user id" },
-	{ "user:99999999999999999999:none", "which is no user id" },
-	{ "user:-1:none", "which is no user" },
-	{ "ucap:0123456789012345678901234567890123456789012345678901234567890123:none", "a word that is too long" },
-	{ "qp-types:", "lacks a word" },
-	{ "qp-types:RC,,UD", "lacks a word" },
-	{ "qp-types:rc", "`rc`, which is no type of QPs" },
-	{ "access:0x1", "which is no access flag" },
-	{ "gids:1", "`1`, which is no GID" },
-	{ "pkeys:0x10000", "`0x10000`, which is no P_Key" },
-	{ "pkeys:0", "`0`, which is no P_Key" },
-	{ "pkeys:-1", "`-1`, which is no P_Key" },
-	{ "pkeys:1x", "`1x`, which is no P_Key" },
-};
-
-START_TEST(test_wrong_text_has_a_message_that_names_the_word)
-{
-	const char *wrong = uvd_allow_check(texts[_i].text);
-
-	if (texts[_i].wrong)
-		ck_assert_msg(wrong && strstr(wrong, texts[_i].wrong), "%s: %s", texts[_i].text, wrong);
-	else
-		ck_assert_msg(!wrong, "%s: %s", texts[_i].text, wrong);
-}
-END_TEST
-
-/* ---- mapped queues, capabilities, user namespaces ---------------------------------------------------------------- */
-
-START_TEST(test_verbs_of_mapped_queues_come_with_the_queue)
-{
-	int err = 0;
-
-	harness_init(&h, BACKEND);
-	uvd_config_default(&h.config, uvd_persona_find("rxe"), 0);
-	strcpy(h.config.backend, BACKEND);
-	ck_assert_int_eq(
-		uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, BASE ",POLL_CQ,CREATE_QP,POST_SEND"), 0);
-	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
-	ck_assert_int_eq(err, -EINVAL);
-	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, "verbs:POST_RECV"), 0);
-	harness_start(&h, &uvd_mem_process);
-	harness_close(&h);
-}
-END_TEST
-
-/* A datagram's source GID is in the client's memory there. */
-START_TEST(test_datagrams_of_mapped_queues_have_any_gid)
-{
-	struct uv_qp_attr attr = uv_qp_attr(0, 0);
-
-	harness_init(&h, BACKEND);
-	uvd_config_default(&h.config, uvd_persona_find("rxe"), 0);
-	strcpy(h.config.backend, BACKEND);
-	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, "gids:fe80::1"), 0);
-	harness_start(&h, &uvd_mem_process);
-	ck_assert_int_eq(get_context(UV_WRITE), 0);
-	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
-	for (enum uv_front front = UV_WRITE; front <= UV_WRITE_EX; front += UV_WRITE_EX - UV_WRITE) {
-		attr.type = IBV_QPT_UD;
-		ck_assert_int_eq(uv_create_qp(h.fd, front, &attr, &qp), -EPERM);
-		attr.type = IBV_QPT_RC;
-		ck_assert_int_ne(uv_create_qp(h.fd, front, &attr, &qp), -EPERM);
-	}
-	harness_close(&h);
-}
-END_TEST
-
-START_TEST(test_list_of_a_capability_counts_once_the_context_has_it)
-{
-	static const char *const lists[] = { "access:none", "user:1000:access:LOCAL_WRITE",
-					     "ucap:perm_a:access:LOCAL_WRITE,REMOTE_WRITE", NULL };
-
-	harness_init(&h, BACKEND);
-	h.config.ucaps.num = 1;
-	strcpy(h.config.ucaps.names[0], "perm_a");
-	for (const char *const *t = lists; *t; t++)
-		ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, *t), 0);
-	harness_start(&h, &uvd_mem_process);
-	ck_assert_int_eq(begin(), 0);
-	ck_assert_int_eq(reg_remote_write(UV_WRITE), -EINVAL); /* a second context */
-	ck_assert_int_eq(harness_reg_mr(&h, pd, mem, sizeof(mem), LW | RW, &(struct ib_uverbs_reg_mr_resp){}), -EPERM);
-	uvd_file_allow_context(h.file, 0);
-	ck_assert_int_eq(harness_reg_mr(&h, pd, mem, sizeof(mem), LW | RW, &(struct ib_uverbs_reg_mr_resp){}), -EPERM);
-	uvd_file_allow_context(h.file, 1);
-	ck_assert_int_eq(harness_reg_mr(&h, pd, mem, sizeof(mem), LW | RW, &(struct ib_uverbs_reg_mr_resp){}), 0);
-	ck_assert_int_eq(harness_reg_mr(&h, pd, mem, sizeof(mem), RR, &(struct ib_uverbs_reg_mr_resp){}), -EPERM);
-	harness_close(&h);
-}
-END_TEST
-
-/* A user keeps its list under the ids of its user namespaces, and root's namespaces do not make their users root. */
-START_TEST(test_list_of_a_user_holds_in_its_user_namespaces)
-{
-	static const struct {
-		uid_t uids[3];
-		unsigned int num;
-		int err;
-	} clients[] = { { { 1000 }, 1, -EPERM }, { { 100005, 1000 }, 2, -EPERM }, { { 1000, 100005, 0 }, 3, 0 },
-			{ { 100005, 0 }, 2, 0 }, { { 0, 1000, 0 }, 3, -EPERM },	  { { 0 }, 1, -EPERM },
-			{ { 0, 1001 }, 2, 0 } };
-	struct uvd_account *account, *mine;
-	int fd, err;
-
-	harness_init(&h, BACKEND);
-	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, "user:1000:none"), 0);
-	ck_assert_int_eq(uvd_engine_text_add(&h.engine, h.config.ibdev, UVD_TEXT_ALLOW, "user:0:none"), 0);
-	harness_start(&h, &uvd_mem_process);
-	account = uvd_account_get(h.engine.accounts, clients[_i].uids, clients[_i].num);
-	mine = h.account;
-	h.account = account;
-	fd = uv_open();
-	h.account = mine;
-	ck_assert_int_ge(fd, 0);
-	err = uv_get_context(fd, UV_METHOD, NULL, NULL);
-	ck_assert_int_eq(err, clients[_i].err);
-	ck_assert_int_eq(uv_close(fd), 0);
-	uvd_account_put(account);
-	harness_close(&h);
-}
-END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("all");
-
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_set_timeout(tc, 30);
-	tcase_add_loop_test(tc, test_allow_lists_decide_the_errno_and_the_log_line, 0, UVD_COUNT(cases));
-	tcase_add_loop_test(tc, test_refusals_count_at_every_log_level, UVD_ERR, UVD_DEBUG + 1);
-	tcase_add_loop_test(tc, test_device_with_a_list_that_cannot_be_enforced_does_not_begin, 0, UVD_COUNT(bad));
-	tcase_add_loop_test(tc, test_wrong_text_has_a_message_that_names_the_word, 0, UVD_COUNT(texts));
-	tcase_add_test(tc, test_verbs_of_mapped_queues_come_with_the_queue);
-	tcase_add_test(tc, test_datagrams_of_mapped_queues_have_any_gid);
-	tcase_add_test(tc, test_list_of_a_capability_counts_once_the_context_has_it);
-	tcase_add_loop_test(tc, test_list_of_a_user_holds_in_its_user_namespaces, 0, 7);
-	return run_suite(__FILE__, tc);
-}
+const unsigned int num_allow_cases = UVD_COUNT(allow_cases);
