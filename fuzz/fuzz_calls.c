@@ -177,7 +177,7 @@ static void calls_run(const uint8_t *data, size_t size)
 
 /* ---- changes ----------------------------------------------------------------------------------------------------- */
 
-/* Where each record begins; the end behind the last. */
+/* Offsets of the records, and then that of the end of the last one. */
 struct program {
 	unsigned int num;
 	size_t at[MOST_CALLS + 1];

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
-# What scripts/demo and scripts/test share: sourced from the top of the project.
+# Functions of scripts/demo and scripts/test: sourced from the top of the project.
 
 say() { printf '\n== %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "$0" "$*" >&2; exit 1; }

@@ -99,7 +99,7 @@ static inline bool uvd_ucap_named(const struct uvd_ucap_names *n, const char *na
 #define UVD_MEMLOCK_CLIENT 0ull /* the client's own RLIMIT_MEMLOCK */
 #define UVD_MEMLOCK_UNLIMITED UINT64_MAX
 
-/* How an adapter reaches the memory that a client registers. */
+/* The ways in which an adapter can reach the memory that a client registers. */
 enum uvd_memory {
 	UVD_MEMORY_REFUSE, /* it does not: nothing is registered */
 	UVD_MEMORY_BOUNCE, /* by copies in buffers of the engine; peers cannot */

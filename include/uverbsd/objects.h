@@ -88,7 +88,7 @@ struct uvd_dm {
 	uint32_t alignment; /* as the client gave it, unchecked; for libibverbs log2 of bytes */
 };
 
-/* How the device should access the memory of a region: struct ib_dmah. */
+/* Hints for the device's access to the memory of a region: struct ib_dmah. */
 struct uvd_dmah {
 	struct uvd_context *context;
 	atomic_int usecnt;

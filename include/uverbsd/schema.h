@@ -162,7 +162,7 @@ struct uvd_feature {
 	const struct uvd_object_row *const *objects; /* ends with NULL */
 };
 
-/* Where struct uvd_backend has the size of objects of this type. */
+/* The offset of the member of struct uvd_backend that has the size of objects of this type. */
 #define UVD_SIZE(object) offsetof(struct uvd_backend, size_##object)
 #define UVD_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 /* Initializes a pointer and its count (such as attrs and num_attrs) from an array. */

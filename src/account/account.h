@@ -48,7 +48,7 @@ enum uvd_resource {
 
 enum { UVD_MAX_COUNTED_TYPES = UVD_NUM_RES - UVD_RES_OBJECT, UVD_MAX_PAYERS = 34 /* 32 nested namespaces, and two */ };
 
-/* What limits a resource for all users together. */
+/* The kinds of limits that a resource can have for all users together. */
 enum uvd_whole_kind {
 	UVD_WHOLE_NONE, /* nothing: no row may say so */
 	UVD_WHOLE_DEVICE, /* an attribute of each device */

@@ -12,7 +12,7 @@
 /* A method is named OBJECT_WHAT, and a command WHAT_OBJECT. */
 static const char *const turned_words[] = { "CREATE", "DESTROY", "ALLOC", "FREE", "READ", "MODIFY", "REG" };
 
-/* Where turning the method's name around does not give the name of the write() command. */
+/* Methods, and the write() commands that do the same, if the method's name turned around is not the command's. */
 static const char *const same_verbs[][2] = {
 	{ "DESTROY_PD", "DEALLOC_PD" },	  { "DESTROY_MR", "DEREG_MR" },	   { "DESTROY_MW", "DEALLOC_MW" },
 	{ "DESTROY_XRCD", "CLOSE_XRCD" }, { "CREATE_XSRQ", "CREATE_SRQ" }, /* by ioctl, CREATE_SRQ makes both */

@@ -17,7 +17,7 @@ struct uvd_borrower {
 	struct uvd_owners owners;
 };
 
-/* What a child for a loan tells the broker, in the page that it shares with it, beside what its thread registers. */
+/* A word in the page that a child for a loan shares with the broker, beside the registration of its thread. */
 enum {
 	UVD_LOAN_MIB = (1 << 30) - 1, /* the bits of that */
 	UVD_LOAN_OVER = 1 << 30, /* the loan is over: the child waits for nothing but its own exit */

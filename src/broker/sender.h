@@ -10,7 +10,7 @@
 
 struct uvd_ways;
 
-/* What to send where. */
+/* A descriptor that is to be sent, and its destination. */
 struct uvd_errand {
 	int pidfd, way; /* the client's process, and the number of its socket */
 	ino_t ino; /* the socket's */

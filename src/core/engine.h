@@ -70,7 +70,7 @@ struct uvd_engine {
 	 * file, and with the object locked. Set it before the first file is opened.
 	 */
 	void (*take_facts)(const struct uvd_uobject *uobj, struct uvd_object_facts *facts);
-	/* How often each name was replugged by the filter `flap`. Under plugins_lock. */
+	/* For each name, the number of times that the filter `flap` has replugged it. Under plugins_lock. */
 	struct uvd_replugs {
 		char ibdev[IBV_SYSFS_NAME_MAX]; /* empty: unused */
 		uint64_t num;

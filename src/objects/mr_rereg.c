@@ -11,7 +11,7 @@ enum {
 	TRANSLATION = IBV_REREG_MR_CHANGE_TRANSLATION,
 	PD = IBV_REREG_MR_CHANGE_PD,
 	ACCESS = IBV_REREG_MR_CHANGE_ACCESS,
-	/* How the memory is pinned: these flags cannot change without a new translation. */
+	/* Flags that decide how the memory is pinned: they cannot change without a new translation. */
 	KIND = IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
 };
 

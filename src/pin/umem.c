@@ -20,7 +20,7 @@ bool uvd_mr_access_writable(unsigned int access)
 	       (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
 }
 
-/* Where a limit comes from, for messages. */
+/* The name of a limit and the way to raise it, for messages. */
 struct limit_text {
 	const char *name, *remedy;
 };

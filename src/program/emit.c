@@ -254,7 +254,7 @@ static void emit_keep(struct uvd_prog_run *run, const char *to, unsigned int i, 
 	emit(run, "\tkeep(&%s[%u], %#llx, %zu);\n", to, i, (unsigned long long)at, size);
 }
 
-/* Where the driver's part of QP i's response says which memory its receives are in. */
+/* Emits a keep() of the driver's part of QP i's response, which says in which memory its receives are. */
 static void emit_queue(struct uvd_prog_run *run, unsigned int i)
 {
 	const struct uvd_prog_record *r = &run->records[i];

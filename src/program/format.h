@@ -25,7 +25,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What a close names to close the device. */
+/* The word with which a `close` closes the device. */
 #define UVD_PROG_DEVICE "device"
 
 enum {

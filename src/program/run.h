@@ -18,7 +18,7 @@ enum {
 	UVD_PROG_SLOTS = 4, /* calls beside each other, at most */
 };
 
-/* Where an output lies; the names of its bytes. */
+/* The place of an output, and the names of its bytes. */
 struct uvd_prog_region {
 	char name[48]; /* of its attribute; "" where only its fields have names */
 	uint32_t at, len;
@@ -107,7 +107,7 @@ long uvd_prog_make(const struct uvd_prog_node_ops *ops, int fd, const struct uvd
 
 /* ---- within the child -------------------------------------------------------------------------------------------- */
 
-/* Where a sanitizer's own memory is not. */
+/* An address at which no sanitizer has its own memory. */
 #ifdef __SANITIZE_ADDRESS__
 #define UVD_PROG_ARENA 0x400000000000ull
 #else

@@ -29,7 +29,7 @@ static int put_guid(int dir, const char *path, __be64 guid)
 
 /* ---- the files of a port ----------------------------------------------------------------------------------------- */
 
-/* Where they are written, for a device that has none yet, or in the place of those that are published. */
+/* The folder into which a port's files are written: of a device that has none yet, or to replace published ones. */
 struct port_files {
 	int dir; /* becomes, or is, class/infiniband/IBDEV */
 	unsigned int port; /* from 1 */

@@ -114,7 +114,7 @@ static uintptr_t crash_address(const ucontext_t *context)
 #endif
 }
 
-/* Where a call to no function at all returns to: a backtrace cannot begin there. */
+/* Returns the address to which a call to no function at all would return: a backtrace cannot begin at that call. */
 static uintptr_t crash_caller(const ucontext_t *context)
 {
 #if defined(__x86_64__)

@@ -341,7 +341,7 @@ START_TEST(test_qp_14_open_qp)
 	expect(uv_open_qp(fd, _i, xrcd, ini.qpn, XRC_TGT, &handle), EINVAL);
 	cmd.pd_handle = xrcd;
 	cmd.qpn = qp.qpn;
-	/* Where the answer cannot be written, no handle is left: the domain could not be closed below. */
+	/* If the answer cannot be written, no handle is left: else the domain could not be closed below. */
 	expect(uv_cmd(fd, _i,
 		      &(struct uv_cmd){ IB_USER_VERBS_CMD_OPEN_QP, &cmd, sizeof(cmd), uv_guard(NULL, 0),
 					sizeof(struct ib_uverbs_create_qp_resp) }),

@@ -50,7 +50,7 @@ static void setup(void)
 	has(64);
 }
 
-/* What is limited only by another resource: follows the rows to one that has a limit of its own. */
+/* Follows the rows from a resource that only another one limits to one that has a limit of its own. */
 static void check_other(int res)
 {
 	int steps = 0;
@@ -81,7 +81,7 @@ START_TEST(test_each_resource_has_a_limit_and_a_share_of_a_quarter_at_most)
 		ck_assert_uint_le(share(_i), row->whole.number / 4);
 		break;
 	case UVD_WHOLE_DAEMON:
-		/* What the help says holds, and is not cut. */
+		/* The help's text is true and not cut. */
 		ck_assert_uint_eq(uvd_account_limit(&limits, _i), row->value);
 		__attribute__((fallthrough));
 	case UVD_WHOLE_DESCRIPTORS:
@@ -133,7 +133,7 @@ START_TEST(test_share_is_a_quarter_but_at_least_one_of_what_there_is)
 	ck_assert_uint_eq(uvd_account_limit(&limits, UVD_RES_REGISTERED), UINT64_MAX);
 	has(2);
 	ck_assert_uint_eq(share(UVD_RES_OBJECT + UVERBS_OBJECT_QP), 1);
-	/* What the backend does not tell has no share: the objects of all types are limited. */
+	/* A resource of which the backend tells no number has no share: the limit is that of objects of all types. */
 	has(0);
 	ck_assert_uint_eq(share(UVD_RES_OBJECT + UVERBS_OBJECT_WQ), UINT64_MAX);
 }

@@ -65,7 +65,7 @@ def ever_low(d, seconds):
     return False
 
 
-# What the daemon does for the user: transfers, loans of threads, and calls.
+# The work of the daemon for the user: transfers, loans of threads, and calls.
 WORK = [("no", "loop-transfer"), ("yes", "loop-pd"), ("yes", "loop-channel")]
 if os.environ.get("UVERBSD_LONG"):
     WORK += [("no", "loop-channel"), ("yes", "loop-transfer"), ("no", "loop-pd")]

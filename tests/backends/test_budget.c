@@ -98,7 +98,7 @@ static void close_loop(struct end *loop, bool with_cq)
 	}
 }
 
-/* Where that end's requests read and write. Requests that run at the same time on two threads must not overlap. */
+/* The memory that the requests of that end read and write. Requests that two threads run at once must not overlap. */
 static uint64_t memory_of(struct end *from)
 {
 	return (uintptr_t)(from == a ? big : from->buf);

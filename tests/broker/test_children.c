@@ -209,7 +209,7 @@ int64_t __wrap_uvd_borrow_register_by(struct uvd_borrow *b, long number, const s
 				      bool *executed);
 int __wrap_uvd_borrow_release(struct uvd_borrow *b, const long *result);
 
-/* What a child does that an attacker has taken over: it makes this memory writable, and writes to it. NULL: nothing. */
+/* Plays a child that an attacker has taken over: it makes this memory writable, and writes to it. NULL: nothing. */
 static void *taken_over_writes;
 
 int __wrap_uvd_waits(pid_t tid, const struct uvd_nodes *of, enum uvd_wait_for what, struct uvd_wait *wait)

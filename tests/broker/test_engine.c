@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a compromised engine process gets from the broker's children: see engine.h. */
+/* A compromised engine process asks the broker's children for more than it may have: see engine.h. */
 #include "engine.h"
 
 static void user_without_descriptors(void)

@@ -164,7 +164,7 @@ static void make_setuid_copy(void)
 	close(from);
 }
 
-/* What main() does in that copy: nobody else must find it. */
+/* The work of main() in that copy: nobody else must find it. */
 static int gives_up_its_rights(const char *program, int fd, int ready)
 {
 	unlink(program);

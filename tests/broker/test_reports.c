@@ -75,7 +75,7 @@ static int engine_with_fault(void *arg, int sock)
 	exit(0); /* as main() ends, with the look for leaks */
 }
 
-/* What the only report says, which is removed, and then what stderr has: UBSan reports there beside AddressSanitizer. */
+/* Returns the text of the only report, which it removes, and then that of stderr, where UBSan reports. */
 static const char *report(int stderr_file)
 {
 	static char text[1 << 17], pattern[PATH_MAX + 8];

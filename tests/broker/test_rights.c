@@ -7,7 +7,7 @@
 
 /* ---- programs that were executed as setuid programs -------------------------------------------------------------- */
 
-/* What main() does then: as passwd does, or as sudo, whose program is executed as root; or only writes. */
+/* The work of main() then: that of passwd, or of sudo, whose program is executed as root; or only a write. */
 enum executed { ACTS_AS_ROOT, FORKS_AS_ROOT, EXECUTES_AS_ROOT, WRITES };
 
 /* Executes `program` with the descriptors of the node and of `ready`. */

@@ -55,7 +55,7 @@ static unsigned int byte_at(struct child *child, char *at)
 	return child_says(child);
 }
 
-/* How to access the other process's memory; _i of the loop tests. */
+/* The ways to access the other process's memory; the loop tests have them in _i. */
 enum way { BY_PID, BY_PROC, WAYS };
 
 static int open_proc(pid_t tid, const char *name, int flags)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which users get a connection to the control socket (src/control/server.c). Needs root, to act as several users. */
+/* Connections of several users to the control socket (src/control/server.c). Needs root, to act as several users. */
 #include <check.h>
 #include <errno.h>
 #include <ev.h>

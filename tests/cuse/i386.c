@@ -25,7 +25,7 @@ enum { WRITE = 4, IOCTL = 54 };
 		} \
 	} while (0)
 
-/* What a system call reads or writes lies below 4 GB. The last 24 bytes of `page` hold a header that cannot be written. */
+/* System calls read and write only memory below 4 GB. The last 24 bytes of `page` hold a header that cannot be written. */
 static struct low {
 	uint8_t page[4096];
 	struct ib_uverbs_attr attrs[2];

@@ -216,7 +216,7 @@ def test_root_clients_can_be_refused(separate):
     done = subprocess.run(["ibv_devinfo"], env=environment(), user=NOBODY, group=NOBODYS_GROUP, extra_groups=[],
                           stdout=subprocess.PIPE, timeout=STUCK)
     assert done.returncode == 0 and b"hfi1_0" in done.stdout
-    # What has dropped root's rights without an exec can still know what root has read.
+    # A process that has dropped root's rights without an exec can still know what root has read.
     assert "True" not in drops().stdout
 
 

@@ -116,7 +116,7 @@ def test_filter_removes_the_device_and_it_comes_back_with_its_lists_and_filters(
         done = subprocess.run(["ibv_ud_pingpong", "-d", "hfi1_0"], env=environment(), timeout=STUCK, **USER)
         assert done.returncode == 1 and "Couldn't create QP" in done.stdout
 
-    # What a user adds to a device that filters have removed acts anew.
+    # A filter that a user adds to a device that filters have removed acts anew.
     for turn in 1, 2:
         watch = subprocess.Popen(["stdbuf", "-oL", "ibv_asyncwatch", "-d", "hfi1_0"], env=environment(), **USER)
         assert "async event FD" in watch.stdout.readline()

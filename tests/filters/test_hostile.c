@@ -101,7 +101,7 @@ static void client_send(struct client *c)
 		uv_post_send(c->fd, UV_WRITE, c->qp.handle, &send, 1, &sge, 1, &bad);
 }
 
-/* What the client does before it closes the device, which ends the rest. */
+/* The client does this before it closes the device, and the close ends the rest. */
 static void client_leave(struct client *c, unsigned int *seed)
 {
 	struct ib_uverbs_destroy_cq_resp resp;

@@ -421,7 +421,7 @@ START_TEST(test_each_user_pays_for_the_named_domains_that_it_has_open)
 }
 END_TEST
 
-/* What one user does in a group takes nothing from another user's share. */
+/* One user of a group takes nothing from another user's share. */
 START_TEST(test_member_pays_for_itself_alone_and_as_long_as_it_is_one)
 {
 	const enum uvd_resource res = UVD_RES_ATTACHMENTS;

@@ -17,7 +17,7 @@ static struct {
 	unsigned int calls;
 } seen;
 
-/* What the backend answers with: as many of these numbers as the client wants, and more. */
+/* The backend answers with these numbers: as many as the client wants, and more. */
 static const uint64_t answer[3] = { 0xa1, 0xa2, 0xa3 };
 
 static int driver_serve(struct uvd_udata *udata)

@@ -234,7 +234,7 @@ static bool is_size(const char *name)
 	return false;
 }
 
-/* What a device has a limited number of is in the table of limits: so each user has a share of it. */
+/* Each object of which a device has a limited number is in the table of limits: so each user has a share of it. */
 START_TEST(test_each_limit_of_a_device_is_in_the_table_of_limits)
 {
 	const struct uvd_option_row *row;

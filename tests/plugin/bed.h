@@ -27,7 +27,7 @@ int kv_create(int fd, uint32_t *handle);
 int kv_destroy(int fd, uint32_t handle);
 /* Returns the version of the plug-in that answers, or a negative errno. */
 int kv_version(int fd, struct kv_answer *answer);
-/* What the trace says since the last call. */
+/* Returns the trace's text since the last call. */
 const char *traced(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What can be loaded and what cannot, and what a loaded plug-in adds. */
+/* Plug-ins that can be loaded and those that cannot, and the effects of a loaded one. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>

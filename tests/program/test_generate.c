@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the random programs of fuzzing contain. */
+/* The contents of the random programs of fuzzing. */
 #include <stdlib.h>
 #include <string.h>
 

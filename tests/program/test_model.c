@@ -219,7 +219,7 @@ START_TEST(test_an_srq_is_not_busy_for_a_qp_that_does_not_use_it)
 }
 END_TEST
 
-/* What the model says: the item and what it expects, or "" and "". */
+/* Checks the model's finding: the item and its expectation, or "" and "". */
 #define SAYS(item_is, expects) \
 	do { \
 		ck_assert_str_eq(found.item, item_is); \

@@ -231,7 +231,7 @@ def test_last_close_is_seen_though_events_were_lost(run):
     assert p.returncode == 0 and json.loads(out)["devices"][0]["open"] == 0, err
 
 
-# What a program can do with the file behind its device, while another one of the tree uses a device of its own.
+# This program does all that it can with the file behind its device, while another one of the tree uses a device of its own.
 ABUSE = """
 import ctypes, fcntl, mmap, os, signal, sys
 libc = ctypes.CDLL(None, use_errno=True)

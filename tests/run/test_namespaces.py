@@ -158,7 +158,7 @@ def test_process_1_waits_as_long_as_other_runs_need_its_engine(beside, stop):
 
 def test_folders_under_mount_are_those_of_the_joined_run(beside):
     first = beside.start_first("sh", "-c", "echo ready; read line")
-    # What $SYSFS_PATH names is the program's own, not a folder of a mount that the engine makes for other roots.
+    # The folder in $SYSFS_PATH is the program's own, not a folder of a mount that the engine makes for other roots.
     script = ("cd /sys/class/infiniband/hfi1_0 && cat node_type && exec 3<$SYSFS_PATH/class && "
               "test $(readlink /proc/self/fd/3) = $SYSFS_PATH/class && ls /proc/self/fd/3/infiniband/")
     r = beside("sh", "-c", script, options=["--mount"])

@@ -66,7 +66,7 @@ def test_sandbox_sees_changes_of_devices(run):
     assert r.returncode == 0 and r.stdout.split() == ["hfi1_0", "hfi1_1", "hfi1_0"], r
 
 
-# What a program can do with the folders that it opens. It prints a line for each way out that it finds.
+# This program tries all that it can with the folders that it opens. It prints a line for each way out that it finds.
 WALK = """
 import ctypes, errno, os, sys
 UP, secret, most = "../" * 40, sys.argv[1], ["dev", "sys"]

@@ -62,7 +62,7 @@ def test_target_of_the_control_socket_answers_the_commands_of_filters_traces_and
     words = run(BUILD / "fuzz/fuzz-control", "--dictionary").stdout.splitlines()
     assert words and all(re.fullmatch(r'"(\\x[0-9a-f]{2})+"', word) for word in words)
     known = b"".join(bytes.fromhex(word.strip('"').replace("\\x", "")) for word in words)
-    # What `uverbsctl filter` can be asked for must be reachable: a seed that is refused as unknown reaches no filter.
+    # Each request of `uverbsctl filter` must be reachable: a seed that is refused as unknown reaches no filter.
     for seed in ("filter-set", "filter-remove", "filter-loss", "filter-flap", "trace", "meter"):
         said = run(BUILD / "fuzz/fuzz-control", "--tell", f"fuzz/corpus/control/{seed}").stdout
         assert re.search(f"{seed}: {{\"(device|trace|meter)\"", said), said

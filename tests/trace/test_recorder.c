@@ -377,7 +377,7 @@ START_TEST(test_a_recorder_of_one_process_or_one_user_sees_no_others)
 }
 END_TEST
 
-/* How many entries of a mapped queue the recorder records, of one by the process and user of the open file. */
+/* Returns how many entries of a mapped queue the recorder records, of one by the process and user of the open file. */
 static size_t entries_seen(const struct uvd_recorder_config *config)
 {
 	const struct ib_uverbs_wc wc = { .wr_id = 1 };

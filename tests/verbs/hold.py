@@ -16,6 +16,6 @@ try:
     print("allocated")
 except PyverbsRDMAError as error:
     print(f"errno {error.error_code}")
-# What the client had is gone with the device.
+# The client's objects are gone with the device.
 pd.close()
 context.close()

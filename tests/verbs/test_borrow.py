@@ -56,7 +56,7 @@ def test_perftest_reaches_the_memory_of_its_peer(daemon, sides, program, size):
 SCENES = ["write", "fork", "munmap", "mprotect", "refused", "rereg", "memlock", "execute"]
 
 
-# What REREG_MR and a write of a peer after it return, and whether the memory has what the peer wrote: without rights for peers, with
+# The results of REREG_MR and of a write of a peer after it, and whether the memory has what the peer wrote: without rights for peers, with
 # them again, with a PD that is not the QP's, with its own, and with other memory. rxe of Linux 6.1 has no REREG_MR.
 REM_ACCESS_ERR, KERNEL = 10, tuple(int(n) for n in os.uname().release.split(".")[:2])
 REREG = [[0, REM_ACCESS_ERR, False], [0, 0, True], [0, REM_ACCESS_ERR, False], [0, 0, True], [errno.EOPNOTSUPP, 0, True]]

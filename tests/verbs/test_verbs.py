@@ -288,7 +288,7 @@ def test_hca_lists_the_adapter_and_not_the_device(daemon):
     assert adapters[0]["problem"] is None and adapters[0]["ports"][0]["link_layer"] == "ethernet"
     table = subprocess.run(hca, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     assert len(table) == 2 and table[1].split()[:3] == [ADAPTER, "uverbs0", "ethernet"]
-    # Where libibverbs finds the device, it is left out.
+    # The device is left out if libibverbs finds it.
     assert json.loads(subprocess.run([*OURS, *hca, "--json"], check=True, stdout=subprocess.PIPE).stdout) == []
 
 

@@ -136,7 +136,7 @@ static json_t *words_json(const struct uvd_words *words)
 	return json_pack("{s:b, s:o}", "flags", words->flags, "words", o);
 }
 
-/* Which field says if the kernel reads this one: for which flags, or for which values. */
+/* Returns, as JSON, the field that says if the kernel reads this one, with its flags or its values. */
 static json_t *selector_json(const struct uvd_struct *of, const struct uvd_field *f)
 {
 	json_t *values = json_array();
@@ -148,7 +148,7 @@ static json_t *selector_json(const struct uvd_struct *of, const struct uvd_field
 			 (json_int_t)f->select_flags, "values", values);
 }
 
-/* What a role says of other fields and of objects. */
+/* Adds the other fields and the objects that a role names. */
 static void add_relations(json_t *o, const struct uvd_struct *of, const struct uvd_field *f)
 {
 	const struct uvd_field *beside = uvd_field_beside(of, f);

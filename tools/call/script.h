@@ -22,7 +22,7 @@ struct uvd_variable {
 	void *memory; /* what `memory SIZE` allocated, or NULL */
 };
 
-/* What a line has printed. */
+/* The output of a line. */
 struct uvd_script_said {
 	char message[512]; /* the last message, without its line number */
 	bool printed; /* the line's JSON object */

@@ -114,7 +114,7 @@ static size_t fields_len(const struct command_call *c)
 	return len;
 }
 
-/* What the fields that count the flexible array's elements are, unless they are given. */
+/* Sets the fields that count the flexible array's elements, unless they are given. */
 static void fill_counts(struct command_call *c)
 {
 	const struct uvd_field *fields = c->fields->request->fields;

@@ -129,7 +129,7 @@ static void engine_give_time(unsigned int seconds)
 		alarm(seconds);
 }
 
-/* How long one program may take with all that belongs to it: a hang is tried again, and the look for leaks takes 10 s. */
+/* Returns the seconds that one program may take in all: a hang is tried again, and the look for leaks takes 10 s. */
 static unsigned int program_seconds(const struct uvd_fuzz *f)
 {
 	return 4 * f->hang + 20;

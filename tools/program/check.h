@@ -44,7 +44,7 @@ void uvd_program_check_model(const struct uvd_prog_run *run, const struct uvd_pr
 unsigned int uvd_program_last_call(const struct uvd_prog_run *run, const struct uvd_prog *p);
 /* Is it the same finding? The handles in it may differ. */
 bool uvd_program_same(const struct uvd_program_finding *a, const struct uvd_program_finding *b);
-/* What a device has after a program. UNKNOWN: nobody answers at the control socket. */
+/* The state of a device after a program. UNKNOWN: nobody answers at the control socket. */
 enum uvd_program_left { UVD_PROGRAM_LEFT_NOTHING, UVD_PROGRAM_LEFT_MUCH, UVD_PROGRAM_LEFT_UNKNOWN };
 /* Do objects or charges stay? Waits some seconds for those that are on their way. text: what stays. */
 enum uvd_program_left uvd_program_leaks(const char *control, char *text, size_t size);

@@ -14,7 +14,7 @@
 #include "replay.h"
 #include "util/util.h"
 
-/* How long a poll waits for completions that the trace has, and the last one before the CQ goes. */
+/* The time that a poll waits for completions that the trace has, and the last poll before the CQ goes. */
 enum { POLL_MS = 200, LAST_MS = 10000, PAUSE_US = 500, MOST = 1024 };
 
 struct uvd_replay_cq {

@@ -54,7 +54,7 @@ struct uvd_image_index {
 	} of[UVD_PIECE_WRITTEN + 1];
 };
 
-/* What builds the parts of one kind: the bounds of all pieces cut the memory into cells. */
+/* The state while the parts of one kind are built: the bounds of all pieces cut the memory into cells. */
 struct image_cells {
 	size_t num_pieces, num_bounds;
 	const struct uvd_piece **piece; /* as they stand in the trace */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Where a command of uverbsctl gets a parse tree from: this build, or the node of a device, which it finds by name. */
+/* The source of a parse tree for a command of uverbsctl: this build, or the node of a device, which it finds by name. */
 #include "backends/backends.h"
 #include "control/control.h"
 #include "core/core.h"

@@ -172,7 +172,7 @@ bool hca_bounces(struct hca_context *context, struct hca_pd *pd, const struct ib
 	return mr;
 }
 
-/* Where the entry's bytes are in the client's memory. */
+/* Returns the address of the entry's bytes in the client's memory. */
 static uint64_t mr_addr(const struct hca_mr *mr, const struct ibv_sge *sge)
 {
 	return mr->mr.umem.addr + (sge->addr - mr->mr.iova);

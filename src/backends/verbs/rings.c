@@ -48,7 +48,7 @@ uncount:
 	return -ENOMEM;
 }
 
-/* Where a destruction is stuck, the provider's rings stay mapped until the process ends. */
+/* If a destruction is stuck, the provider's rings stay mapped until the process ends. */
 void hca_uncharge_rings(const struct uvd_context *context, unsigned int rings, uint64_t bytes)
 {
 	if (atomic_load(&((const struct hca_context *)context)->stuck))

@@ -451,7 +451,7 @@ uint64_t hca_qp_bytes(const struct ibv_qp_cap *cap);
  */
 int hca_charge_rings(const struct uvd_context *context, unsigned int rings, uint64_t bytes);
 void hca_uncharge_rings(const struct uvd_context *context, unsigned int rings, uint64_t bytes);
-/* How many rings a device may have: a part of the mappings of this process. */
+/* Returns the number of rings that a device may have: a part of the mappings of this process. */
 unsigned int hca_max_rings(void);
 
 /* ---- borrow.c: regions that the client's thread registers with the adapter --------------------------------------- */

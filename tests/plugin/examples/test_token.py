@@ -199,7 +199,7 @@ def test_a_fuzz_run_makes_made_up_calls_by_the_roles_of_their_fields(scratch):
         "MAKE", "CMD_CHECK_TOKEN", "EX_COUNT_TOKENS", "END", "CREATE", "CHECK", "DESTROY"}, {v: len(c) for v, c in good.items()}
     assert any(c["in"].get("mr_lkey") for c in good["MAKE"]) and any(c["in"].get("qpn", 0xffffffff) < 1 << 24 for c in good["MAKE"])
     assert all(c["handles"]["pd_handle"].startswith("PD#") for c in good["MAKE"])
-    # What a call has ended is hardly used again: by calls that try that, a second destruction, or one at the same time.
+    # An object that a call has ended is hardly used again: by calls that try that, a second destruction, or one at the same time.
     named = [c for c in calls if any(h.startswith("TOKEN#") for h in c["handles"].values())]
     gone = [c for c in named if any(h.endswith("(destroyed)") for h in c["handles"].values())]
     assert len(named) > 150 and len(gone) * 50 < len(named), (len(gone), len(named))

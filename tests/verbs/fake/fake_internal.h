@@ -125,7 +125,7 @@ void fake_qp_leave_domain(struct fake_qp *qp);
 /* Completes the first receive of the queue with a message of another QP. Returns 0, or -1: there is none. */
 int fake_receive(struct list_head *rq, struct ibv_cq *cq, uint32_t qp_num, const void *data, uint32_t length);
 bool fake_mr_has(uint32_t lkey, uint64_t addr, uint32_t length);
-/* Where the bytes at this address are. */
+/* Returns the place of the bytes at this address. */
 void *fake_mr_bytes(uint32_t lkey, uint64_t addr);
 struct fake_qp *fake_qp_find(uint32_t qp_num);
 /* Drops what is queued. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the adapter does with work requests and completions. */
+/* The adapter's work requests and completions. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

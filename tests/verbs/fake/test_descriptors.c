@@ -31,7 +31,7 @@ static void setup(void)
 	client_open(&a, h.fd);
 }
 
-/* How many descriptors this process has, below `end`. */
+/* Returns the number of descriptors that this process has below `end`. */
 static unsigned int descriptors_below(int end)
 {
 	DIR *dir = opendir("/proc/self/fd");

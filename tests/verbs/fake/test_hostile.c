@@ -118,7 +118,7 @@ START_TEST(test_event_of_an_object_that_was_destroyed_is_dropped)
 }
 END_TEST
 
-/* What no kernel does ends the client's own events, and nobody else's. */
+/* An answer that no kernel gives ends the client's own events, and nobody else's. */
 START_TEST(test_event_of_another_size_ends_the_contexts_events)
 {
 	struct client other;

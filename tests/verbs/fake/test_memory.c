@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* How the core chooses for --memory=auto. The adapter here has a driver whose registration is not known; tests/verbs has rxe. */
+/* The choices of --memory=auto. The adapter here has a driver whose registration is not known; tests/verbs has rxe. */
 #include <sys/mman.h>
 #include <uverbsd/log.h>
 #include "client.h"

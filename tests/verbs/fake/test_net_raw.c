@@ -34,7 +34,7 @@ static void teardown(void)
 	close(log_fd);
 }
 
-/* How often the log has the line. */
+/* Returns the number of times that the log has the line. */
 static int log_lines(void)
 {
 	char text[4096];

@@ -71,7 +71,7 @@ struct soft_foreign {
 	const void *at;
 };
 
-/* What a device owns besides its configuration. */
+/* A device of the soft backend: it owns all of this, but not its configuration. */
 struct soft_device {
 	struct uvd_ibdev *ibdev;
 	struct uvd_fabric *fabric; /* the network that it is in, endpoint/network.h */
