@@ -3,12 +3,11 @@
  * Checks a device configuration that the engine process sent. An attacker may control that process, and the broker
  * publishes the configuration.
  */
-#include "options/options.h"
 #include <ctype.h>
 #include <string.h>
+#include "internal.h"
 
-/* Is it one printable line without '/' that can be a directory's name or a file's text? */
-static bool check_text(const char *text, size_t size)
+bool uvd_option_text_ok(const char *text, size_t size)
 {
 	if (!memchr(text, 0, size) || !*text || *text == '.')
 		return false;
@@ -35,7 +34,8 @@ static bool config_check_port(const struct uvd_port_config *port)
 
 static bool check_gid_attr(const struct uvd_gid_attr *attr)
 {
-	return attr->type <= IBV_GID_TYPE_ROCE_V2 && (!attr->ndev[0] || check_text(attr->ndev, sizeof(attr->ndev)));
+	return attr->type <= IBV_GID_TYPE_ROCE_V2 &&
+	       (!attr->ndev[0] || uvd_option_text_ok(attr->ndev, sizeof(attr->ndev)));
 }
 
 /* Only a backend with an adapter sets these. */
@@ -62,15 +62,27 @@ bool uvd_options_ucaps_ok(const struct uvd_ucap_names *ucaps)
 	return true;
 }
 
+/* The texts of a device are the options whose values are strings. */
+static bool check_texts(const struct uvd_device_config *c)
+{
+	const struct uvd_option_row *row;
+
+	for (unsigned int i = 0; (row = uvd_option_at(i)); i++) {
+		const char *text = (const char *)c + row->offset;
+
+		if (row->scope != UVD_SCOPE_DEVICE || row->size || !row->max || (row->may_be_empty && !*text))
+			continue;
+		if (!uvd_option_text_ok(text, row->max))
+			return false;
+	}
+	return true;
+}
+
 bool uvd_options_device_ok(struct uvd_plugins *names, const struct uvd_device_config *c)
 {
-	if (!check_text(c->ibdev, sizeof(c->ibdev)) || !check_text(c->fw_ver, sizeof(c->fw_ver)) ||
-	    !check_text(c->board_id, sizeof(c->board_id)) || !check_text(c->persona, sizeof(c->persona)) ||
-	    !check_text(c->backend, sizeof(c->backend)))
-		return false;
-	if (!uvd_plugins_persona(names, c->persona) || !c->num_ports || c->num_ports > UVD_MAX_PORTS ||
-	    c->number < -1 || c->number >= UVD_NODE_NUMBERS || !check_bool(&c->write_abi) ||
-	    c->memory > UVD_MEMORY_AUTO || !memchr(c->hca, 0, sizeof(c->hca)))
+	if (!check_texts(c) || !uvd_plugins_persona(names, c->persona) || !c->num_ports ||
+	    c->num_ports > UVD_MAX_PORTS || c->number < -1 || c->number >= UVD_NODE_NUMBERS ||
+	    !check_bool(&c->write_abi) || c->memory > UVD_MEMORY_AUTO)
 		return false;
 	for (unsigned int i = 0; i < c->num_ports; i++)
 		if (!config_check_port(&c->ports[i]))

@@ -44,11 +44,15 @@ struct uvd_option_row {
 	const struct uvd_option_text_kind *text; /* the engine keeps the text, and set is NULL; NULL: it does not */
 	/* Names something that a plug-in can have: returns what is wrong with that, or NULL. NULL: it does not. */
 	const char *(*check)(struct uvd_plugins *plugins, const char *text);
+	bool may_be_empty; /* a string: "" stands for the preset */
 	bool is_plugin; /* loads a plug-in: words KEY=VALUE may follow, and it is no option of one more device */
 	const char *preset; /* the default, in words */
 	const char *omitted; /* stands for an argument that is left out before another option; NULL: it is required */
 	const char *help; /* NULL: the daemon's processes use the option among themselves */
 };
+
+/* Is it one printable line without '/', that can be a folder's name or a file's text in sysfs? It has `size` bytes at most. */
+bool uvd_option_text_ok(const char *text, size_t size);
 
 /*
  * Returns option number i, from 0: first the table in rows.c, then the limits of users. Returns NULL after the last

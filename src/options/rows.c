@@ -153,6 +153,15 @@ static const char *set_path(const struct uvd_option_row *row, void *base, const 
 	return set_string(row, base, *text ? path : text, nth);
 }
 
+static const char *set_text(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	const char *wrong = set_string(row, base, text, nth);
+
+	if (!wrong && !uvd_option_text_ok(text, row->max))
+		return "begins with a `.`, or has a `/` or a character that cannot be printed";
+	return wrong;
+}
+
 static const char *set_sysfs(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	((struct uvd_options *)base)->overlay = !strcmp(text, "overlay");
@@ -419,7 +428,7 @@ static const struct uvd_option_row option_rows[] = {
 
 	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_string, .check = check_backend, .preset = "soft",
 	  .help = "the backend: soft, null or verbs (a real adapter)" },
-	{ "hca", .arg = "NAME", DEVICE_STR(hca), .set = set_string, .preset = "none",
+	{ "hca", .arg = "NAME", DEVICE_STR(hca), .set = set_text, .may_be_empty = true, .preset = "none",
 	  .help = "backend verbs: the adapter to forward to; `uverbsctl hca` lists them" },
 	{ "memory", .arg = "HOW", DEVICE(memory), .set = set_choice, .choices = memories, .preset = "auto",
 	  .help = "backend verbs: how the adapter reaches clients' memory: borrow (the client's thread registers it), bounce (copies; "
@@ -438,15 +447,15 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "the adapter that the device emulates: hfi1, or rxe (mapped queues; run only)" },
 	{ "abi", .arg = "ABI", DEVICE(write_abi), .set = set_choice, .choices = abis, .preset = "ioctl",
 	  .help = "what libibverbs is told to use: ioctl or write" },
-	{ "name", .arg = "NAME", DEVICE_STR(ibdev), .set = set_string, .preset = "hfi1_N, or rxeN",
+	{ "name", .arg = "NAME", DEVICE_STR(ibdev), .set = set_text, .preset = "hfi1_N, or rxeN",
 	  .help = "of the device ([device N] only)" },
 	{ "number", DEVICE(number), .arg = "N", .set = set_nth_number, .min = 0, .max = UVD_NODE_NUMBERS - 1,
 	  .preset = "the next that is free", .help = "N of uverbsN ([device N] only)" },
 	{ "guid", .arg = "GUID", DEVICE(node_guid), .set = set_guid, .preset = "one for each device",
 	  .help = "node GUID of the first device, like 0002:c903:00ab:cdef" },
-	{ "fw-version", .arg = "TEXT", DEVICE_STR(fw_ver), .set = set_string, .preset = "the persona's",
+	{ "fw-version", .arg = "TEXT", DEVICE_STR(fw_ver), .set = set_text, .preset = "the persona's",
 	  .help = "firmware version" },
-	{ "board-id", .arg = "TEXT", DEVICE_STR(board_id), .set = set_string, .preset = "the persona's",
+	{ "board-id", .arg = "TEXT", DEVICE_STR(board_id), .set = set_text, .preset = "the persona's",
 	  .help = "board id" },
 	{ "ucaps", .arg = "NAME[,NAME...]", DEVICE(ucaps), .set = set_ucaps, .preset = "none",
 	  .help = "User Capabilities that the device creates, each with a node" },

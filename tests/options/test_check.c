@@ -33,9 +33,11 @@ static const char *const bad_names[] = { "", "../x", "a/b", ".", ".x", "a\nb", "
 
 START_TEST(test_text_that_is_no_name_is_refused)
 {
-	char *fields[] = { good.ibdev, good.fw_ver, good.board_id, good.persona, good.backend };
+	char *fields[] = { good.ibdev, good.fw_ver, good.board_id, good.persona, good.backend, good.hca };
+	/* The last one may be empty. */
+	const unsigned int num = UVD_COUNT(fields) - (*bad_names[_i] ? 0 : 1);
 
-	for (unsigned int f = 0; f < 5; f++) {
+	for (unsigned int f = 0; f < num; f++) {
 		struct uvd_device_config before = good;
 
 		strcpy(fields[f], bad_names[_i]);
@@ -54,9 +56,10 @@ START_TEST(test_text_without_an_end_is_refused)
 		{ good.ibdev, sizeof(good.ibdev) },	  { good.fw_ver, sizeof(good.fw_ver) },
 		{ good.board_id, sizeof(good.board_id) }, { good.persona, sizeof(good.persona) },
 		{ good.backend, sizeof(good.backend) },	  { good.ucaps.names[1], UVD_UCAP_NAME },
+		{ good.hca, sizeof(good.hca) },
 	};
 
-	for (unsigned int f = 0; f < 6; f++) {
+	for (unsigned int f = 0; f < UVD_COUNT(fields); f++) {
 		struct uvd_device_config before = good;
 
 		memset(fields[f].at, 'x', fields[f].size);

@@ -114,6 +114,21 @@ START_TEST(test_engine_process_never_has_root_s_user)
 }
 END_TEST
 
+/* The broker would refuse to publish the device, without a word about the option. */
+START_TEST(test_text_of_a_device_that_sysfs_cannot_show_is_refused)
+{
+	static const char *const options[] = { "--name", "--fw-version", "--board-id", "--hca" };
+	static const char *const bad[] = { "", "a/b", ".x", "a\nb", "a\x80" };
+	struct uvd_options o;
+
+	for (unsigned int i = 0; i < UVD_COUNT(options); i++) {
+		char *argv[] = { "uverbsd", (char *)options[i], (char *)bad[_i], NULL };
+
+		ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, "", 3, argv), 2);
+	}
+}
+END_TEST
+
 START_TEST(test_memlock_of_a_section_is_a_word_or_a_number_of_bytes)
 {
 	struct uvd_options o;
@@ -278,6 +293,7 @@ int main(void)
 	tcase_add_test(t, test_memlock_is_the_clients_for_the_daemon_and_unlimited_under_run);
 	tcase_add_test(t, test_daemon_is_two_processes_unless_an_option_says_no);
 	tcase_add_test(t, test_engine_process_never_has_root_s_user);
+	tcase_add_loop_test(t, test_text_of_a_device_that_sysfs_cannot_show_is_refused, 0, 5);
 	tcase_add_test(t, test_memlock_of_a_section_is_a_word_or_a_number_of_bytes);
 	tcase_add_test(t, test_later_line_wins_within_a_section);
 	tcase_add_test(t, test_filters_of_the_file_come_before_those_of_the_command_line);
