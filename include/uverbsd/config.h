@@ -124,6 +124,7 @@ struct uvd_device_config {
 	char hca[IBV_SYSFS_NAME_MAX]; /* backend verbs: the adapter that it forwards to; "": none */
 	unsigned int memory; /* backend verbs: enum uvd_memory, how the adapter reaches clients' memory */
 	struct uvd_gid_attr gid_attrs[UVD_MAX_PORTS][UVD_MAX_GIDS]; /* backend verbs: of ports[].gids */
+	char node_desc[64]; /* NodeDescription, which subnet tools show (InfiniBand 14.2.5.2); "": the persona's */
 };
 
 #endif

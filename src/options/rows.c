@@ -457,6 +457,8 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "firmware version" },
 	{ "board-id", .arg = "TEXT", DEVICE_STR(board_id), .set = set_text, .preset = "the persona's",
 	  .help = "board id" },
+	{ "node-desc", .arg = "TEXT", DEVICE_STR(node_desc), .set = set_text, .may_be_empty = true,
+	  .preset = "the persona's", .help = "node description, which subnet tools show" },
 	{ "ucaps", .arg = "NAME[,NAME...]", DEVICE(ucaps), .set = set_ucaps, .preset = "none",
 	  .help = "User Capabilities that the device creates, each with a node" },
 	{ "announce", .arg = "WHAT", DEVICE(hidden_caps), .set = set_announce, .preset = "usable",

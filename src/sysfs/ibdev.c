@@ -218,7 +218,7 @@ int uvd_sysfs_fill_ibdev(int dir, const struct uvd_device_config *config, const 
 
 	put(err, dir, "uevent", "NAME=%s\n", config->ibdev);
 	put(err, dir, "node_type", "1: CA\n");
-	put(err, dir, "node_desc", "%s\n", persona->node_desc);
+	put(err, dir, "node_desc", "%s\n", *config->node_desc ? config->node_desc : persona->node_desc);
 	put(err, dir, "fw_ver", "%s\n", config->fw_ver);
 	put(err, dir, "board_id", "%s\n", config->board_id);
 	if (persona->has_hw_rev)

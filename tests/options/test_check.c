@@ -33,9 +33,11 @@ static const char *const bad_names[] = { "", "../x", "a/b", ".", ".x", "a\nb", "
 
 START_TEST(test_text_that_is_no_name_is_refused)
 {
-	char *fields[] = { good.ibdev, good.fw_ver, good.board_id, good.persona, good.backend, good.hca };
-	/* The last one may be empty. */
-	const unsigned int num = UVD_COUNT(fields) - (*bad_names[_i] ? 0 : 1);
+	char *fields[] = {
+		good.ibdev, good.fw_ver, good.board_id, good.persona, good.backend, good.hca, good.node_desc
+	};
+	/* The last two may be empty. */
+	const unsigned int num = UVD_COUNT(fields) - (*bad_names[_i] ? 0 : 2);
 
 	for (unsigned int f = 0; f < num; f++) {
 		struct uvd_device_config before = good;
@@ -56,7 +58,7 @@ START_TEST(test_text_without_an_end_is_refused)
 		{ good.ibdev, sizeof(good.ibdev) },	  { good.fw_ver, sizeof(good.fw_ver) },
 		{ good.board_id, sizeof(good.board_id) }, { good.persona, sizeof(good.persona) },
 		{ good.backend, sizeof(good.backend) },	  { good.ucaps.names[1], UVD_UCAP_NAME },
-		{ good.hca, sizeof(good.hca) },
+		{ good.hca, sizeof(good.hca) },		  { good.node_desc, sizeof(good.node_desc) },
 	};
 
 	for (unsigned int f = 0; f < UVD_COUNT(fields); f++) {

@@ -117,7 +117,7 @@ END_TEST
 /* The broker would refuse to publish the device, without a word about the option. */
 START_TEST(test_text_of_a_device_that_sysfs_cannot_show_is_refused)
 {
-	static const char *const options[] = { "--name", "--fw-version", "--board-id", "--hca" };
+	static const char *const options[] = { "--node-desc", "--name", "--fw-version", "--board-id", "--hca" };
 	static const char *const bad[] = { "", "a/b", ".x", "a\nb", "a\x80" };
 	struct uvd_options o;
 
@@ -126,6 +126,19 @@ START_TEST(test_text_of_a_device_that_sysfs_cannot_show_is_refused)
 
 		ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, "", 3, argv), 2);
 	}
+}
+END_TEST
+
+START_TEST(test_node_description_of_a_section_has_spaces)
+{
+	struct uvd_options o;
+
+	parse(&o, "[device 0]\nnode_desc = lab 7\n", NULL, NULL);
+	ck_assert_str_eq(o.devices[0].node_desc, "lab 7");
+	uvd_options_free(&o);
+	parse(&o, "", NULL, NULL);
+	ck_assert_str_eq(o.devices[0].node_desc, "");
+	uvd_options_free(&o);
 }
 END_TEST
 
@@ -294,6 +307,7 @@ int main(void)
 	tcase_add_test(t, test_daemon_is_two_processes_unless_an_option_says_no);
 	tcase_add_test(t, test_engine_process_never_has_root_s_user);
 	tcase_add_loop_test(t, test_text_of_a_device_that_sysfs_cannot_show_is_refused, 0, 5);
+	tcase_add_test(t, test_node_description_of_a_section_has_spaces);
 	tcase_add_test(t, test_memlock_of_a_section_is_a_word_or_a_number_of_bytes);
 	tcase_add_test(t, test_later_line_wins_within_a_section);
 	tcase_add_test(t, test_filters_of_the_file_come_before_those_of_the_command_line);

@@ -223,6 +223,17 @@ START_TEST(test_files_have_the_kernels_formats)
 }
 END_TEST
 
+START_TEST(test_node_description_is_the_personas_or_the_administrators)
+{
+	ck_assert_int_eq(add(), 0);
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/node_desc"), "uverbsd\n");
+	uvd_sysfs_remove(root, &config);
+	strcpy(config.node_desc, "lab 7, hfi1_0");
+	ck_assert_int_eq(add(), 0);
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/node_desc"), "lab 7, hfi1_0\n");
+}
+END_TEST
+
 /* ---- what an adapter's port shows when it changes ---------------------------------------------------------------- */
 
 static void set_gid(unsigned int i, uint8_t last, const char *ndev)
@@ -696,6 +707,7 @@ int main(void)
 	tcase_add_test(t, test_stock_provider_of_the_persona_takes_the_device);
 	tcase_add_test(t, test_64_devices_are_listed);
 	tcase_add_test(t, test_files_have_the_kernels_formats);
+	tcase_add_test(t, test_node_description_is_the_personas_or_the_administrators);
 	tcase_add_test(t, test_every_user_may_read_under_any_umask);
 	tcase_add_test(t, test_a_gid_that_comes_and_goes_is_published_with_its_type_and_network_device);
 	tcase_add_test(t, test_state_addresses_and_pkeys_of_a_port_follow);
