@@ -20,11 +20,9 @@
 
 static int put_guid(int dir, const char *path, __be64 guid)
 {
-	uint64_t g = be64toh(guid);
+	char text[UVD_GUID_TEXT];
 
-	return uvd_dir_put(dir, path, "%04x:%04x:%04x:%04x\n", (unsigned int)(g >> 48),
-			   (unsigned int)(g >> 32 & 0xffff), (unsigned int)(g >> 16 & 0xffff),
-			   (unsigned int)(g & 0xffff));
+	return uvd_dir_put(dir, path, "%s\n", uvd_guid_text(be64toh(guid), text));
 }
 
 /* ---- the files of a port ----------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include "util/crash.h"
 #include "util/dir.h"
@@ -23,6 +24,16 @@ static inline const char *uvd_errno_name(int err)
 	const char *name = strerrorname_np(err < 0 ? -err : err);
 
 	return name ? name : "an unknown error";
+}
+
+enum { UVD_GUID_TEXT = 20 };
+
+/* Writes a GUID, in host order, as sysfs and libibverbs do: "0002:c903:00ab:cdef". Returns the text. */
+static inline const char *uvd_guid_text(uint64_t guid, char text[UVD_GUID_TEXT])
+{
+	snprintf(text, UVD_GUID_TEXT, "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48),
+		 (unsigned int)(guid >> 32 & 0xffff), (unsigned int)(guid >> 16 & 0xffff), (unsigned int)(guid & 0xffff));
+	return text;
 }
 
 /* The struct that contains `member` at `ptr`. */
