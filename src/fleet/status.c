@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "fleet/status.h"
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sysmacros.h>
@@ -71,18 +72,19 @@ json_t *uvd_status_add_device(struct uvd_status *s, struct uvd_device *dev, cons
 {
 	const struct uvd_device_config *config = &dev->config;
 	struct status_device *d = &s->devices[s->num_devices++];
-	char number[32];
+	char number[32], guid[UVD_GUID_TEXT];
 
 	d->dev = uvd_device_get(dev);
 	d->files = malloc(MOST_FILES * sizeof(*d->files));
 	if (!d->files)
 		return NULL;
 	snprintf(number, sizeof(number), "%u:%u", major(rdev), minor(rdev));
-	d->text = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:I, s:b, s:o}", "node", node, "rdev", number,
-			    "device", config->ibdev, "backend", config->backend, "persona", config->persona, "abi",
-			    config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "objects",
-			    uvd_control_objects(dev), "refused", (json_int_t)uvd_device_refused(dev), "removed",
-			    removed, "memlock", uvd_control_memlock(config));
+	d->text = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:I, s:b, s:o}", "node", node, "rdev",
+			    number, "device", config->ibdev, "node_guid",
+			    uvd_guid_text(be64toh(config->node_guid), guid), "backend", config->backend, "persona",
+			    config->persona, "abi", config->write_abi ? "write" : "ioctl", "ports", config->num_ports,
+			    "objects", uvd_control_objects(dev), "refused", (json_int_t)uvd_device_refused(dev),
+			    "removed", removed, "memlock", uvd_control_memlock(config));
 	return d->text;
 }
 

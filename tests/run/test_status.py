@@ -215,6 +215,12 @@ def test_a_programs_name_cannot_change_the_terminal(name, shown, told):
             assert shown in text and "\x1b" not in text and "\u009b" not in text
 
 
+def test_a_device_has_the_guid_that_libibverbs_shows():
+    with Held("ibv_devinfo | grep node_guid; cat", "--guid", "0002:c903:00ab:cdef") as held:
+        shown = held.say().split()[1]
+        assert held.json()["devices"][0]["node_guid"] == shown == "0002:c903:00ab:cdef"
+
+
 def test_the_page_shows_what_is_printed():
     page = DOCS.read_text()
     example = next(b for b in page.split("```\n") if b.startswith("$ uverbsctl run"))
