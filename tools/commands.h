@@ -7,20 +7,28 @@
 #ifndef UVD_COMMANDS_H
 #define UVD_COMMANDS_H
 
-int uvd_cmd_call(int argc, char **argv);
-int uvd_cmd_run(int argc, char **argv);
-int uvd_cmd_env(int argc, char **argv);
-int uvd_cmd_device(int argc, char **argv);
-int uvd_cmd_fuzz(int argc, char **argv);
-int uvd_cmd_filter(int argc, char **argv);
-int uvd_cmd_hca(int argc, char **argv);
-int uvd_cmd_new_plugin(int argc, char **argv);
-int uvd_cmd_plugin(int argc, char **argv);
-int uvd_cmd_port(int argc, char **argv);
-int uvd_cmd_replay(int argc, char **argv);
-int uvd_cmd_restart(int argc, char **argv);
-int uvd_cmd_status(int argc, char **argv);
-int uvd_cmd_trace(int argc, char **argv);
-int uvd_cmd_tree(int argc, char **argv);
+/* Name, function and purpose of each, in the order of the help. */
+/* clang-format off */
+#define UVD_COMMANDS(X) \
+	X("run", run, "run a program with a device of its own, without root") \
+	X("env", env, "what a shell must export to find the daemon's devices") \
+	X("device", device, "unplug a device under its users, or plug one in") \
+	X("filter", filter, "make a device fail: list, add, set or remove its filters") \
+	X("hca", hca, "the adapters that a device can forward to (--backend verbs)") \
+	X("plugin", plugin, "load, reload, unload or list plug-ins") \
+	X("port", port, "take a port of a device down, or up again") \
+	X("replay", replay, "run a program of calls, and compare the results with those in its file") \
+	X("restart", restart, "end the daemon's engine process and start an upgraded one") \
+	X("status", status, "what the daemon serves") \
+	X("trace", trace, "what programs call: print a trace, as strace does") \
+	X("tree", tree, "what a device accepts") \
+	X("call", call, "call a method or a write() command of a device by name") \
+	X("fuzz", fuzz, "look for bugs of a device with random programs of calls") \
+	X("new-plugin", new_plugin, "write the files of a new plug-in")
+/* clang-format on */
+
+#define UVD_COMMAND_DECLARE(name, function, what) int uvd_cmd_##function(int argc, char **argv);
+UVD_COMMANDS(UVD_COMMAND_DECLARE)
+#undef UVD_COMMAND_DECLARE
 
 #endif

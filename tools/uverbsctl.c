@@ -8,27 +8,12 @@
 #include "commands.h"
 #include "util/util.h"
 
+#define COMMAND_ROW(name, function, what) { name, uvd_cmd_##function, what },
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *what;
-} commands[] = {
-	{ "run", uvd_cmd_run, "run a program with a device of its own, without root" },
-	{ "env", uvd_cmd_env, "what a shell must export to find the daemon's devices" },
-	{ "device", uvd_cmd_device, "unplug a device under its users, or plug one in" },
-	{ "filter", uvd_cmd_filter, "make a device fail: list, add, set or remove its filters" },
-	{ "hca", uvd_cmd_hca, "the adapters that a device can forward to (--backend verbs)" },
-	{ "plugin", uvd_cmd_plugin, "load, reload, unload or list plug-ins" },
-	{ "port", uvd_cmd_port, "take a port of a device down, or up again" },
-	{ "replay", uvd_cmd_replay, "run a program of calls, and compare the results with those in its file" },
-	{ "restart", uvd_cmd_restart, "end the daemon's engine process and start an upgraded one" },
-	{ "status", uvd_cmd_status, "what the daemon serves" },
-	{ "trace", uvd_cmd_trace, "what programs call: print a trace, as strace does" },
-	{ "tree", uvd_cmd_tree, "what a device accepts" },
-	{ "call", uvd_cmd_call, "call a method or a write() command of a device by name" },
-	{ "fuzz", uvd_cmd_fuzz, "look for bugs of a device with random programs of calls" },
-	{ "new-plugin", uvd_cmd_new_plugin, "write the files of a new plug-in" },
-};
+} commands[] = { UVD_COMMANDS(COMMAND_ROW) };
 
 static int uverbsctl_usage(FILE *to, int status)
 {

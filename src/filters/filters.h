@@ -80,7 +80,10 @@ int uvd_filter_needs_network(struct uvd_ibdev *dev, const char *filter);
 
 /* ---- what uverbsd has itself ------------------------------------------------------------------------------------- */
 
-extern const struct uvd_filter uvd_filter_delay, uvd_filter_error, uvd_filter_flap, uvd_filter_limit, uvd_filter_loss,
-	uvd_filter_nomem, uvd_filter_reorder;
+#define UVD_FILTERS(X) X(delay) X(error) X(flap) X(limit) X(loss) X(nomem) X(reorder)
+
+#define UVD_FILTER_DECLARE(name) extern const struct uvd_filter uvd_filter_##name;
+UVD_FILTERS(UVD_FILTER_DECLARE)
+#undef UVD_FILTER_DECLARE
 
 #endif

@@ -29,10 +29,8 @@ static const struct uvd_backend *const hca_backends[] = { &uvd_backend_verbs, NU
 static const struct uvd_persona *const hfi1_personas[] = { &uvd_persona_hfi1, NULL };
 static const struct uvd_persona *const rxe_personas[] = { &uvd_persona_rxe, NULL };
 
-static const struct uvd_filter *const filters[] = { &uvd_filter_delay,	 &uvd_filter_error,
-						    &uvd_filter_flap,	 &uvd_filter_limit,
-						    &uvd_filter_loss,	 &uvd_filter_nomem,
-						    &uvd_filter_reorder, NULL };
+#define FILTER_ADDRESS(name) &uvd_filter_##name,
+static const struct uvd_filter *const filters[] = { UVD_FILTERS(FILTER_ADDRESS) NULL };
 
 #define BUILTIN .api_version = UVD_API_VERSION, .struct_size = sizeof(struct uvd_plugin)
 static const struct uvd_plugin null_plugin = {
