@@ -58,6 +58,14 @@ enum uvd_role {
 	UVD_ROLE_RESERVED, /* of uvd_struct.reserved only */
 	UVD_ROLE_PORT,
 	UVD_ROLE_GID_INDEX,
+	UVD_ROLE_OWN_GID,
+	UVD_ROLE_OWN_LID,
+	UVD_ROLE_GUID,
+	UVD_ROLE_MACHINE,
+	UVD_ROLE_TIME,
+	UVD_ROLE_SHARE,
+	UVD_ROLE_CAPACITY,
+	UVD_ROLE_DRIVER, /* of an attribute that is the provider's */
 	UVD_ROLES, /* their number */
 };
 

@@ -35,6 +35,16 @@ const struct uvd_flow_kind *uvd_flow_kind(uint32_t type);
 /* Returns the word of a role, as roles.txt has it. */
 const char *uvd_role_name(enum uvd_role role);
 
+/* What two devices must share so that their outputs of a role can be compared. */
+enum uvd_same {
+	UVD_SAME_DRIVER = 1, /* or emulations of one */
+	UVD_SAME_PEERS = 2, /* both calls are given the same addresses of peers */
+	UVD_SAME_MACHINE = 4, /* both are on one machine, set up alike, and opened by one user */
+	UVD_SAME_RUN = 8, /* no two devices share it: the output differs from run to run */
+};
+/* Returns a set of the above, which is empty for most roles: such outputs are always compared. */
+unsigned int uvd_role_needs(enum uvd_role role);
+
 /* Returns the number of bytes of a field, and the place in the struct where it ends. */
 size_t uvd_field_bytes(const struct uvd_field *f);
 size_t uvd_field_end(const struct uvd_field *f);

@@ -80,8 +80,8 @@ static bool check_role(const struct uvd_field *f, bool reserved, char why[UVD_CA
 		return check_fail(why, "field %s: an address has 8 bytes", f->name);
 	if (role_counts(f->role) && !number)
 		return check_fail(why, "field %s: a %s is a number", f->name, uvd_role_name(f->role));
-	if (f->role == UVD_ROLE_GID && uvd_field_bytes(f) != 16)
-		return check_fail(why, "field %s: a gid has 16 bytes", f->name);
+	if ((f->role == UVD_ROLE_GID || f->role == UVD_ROLE_OWN_GID) && uvd_field_bytes(f) != 16)
+		return check_fail(why, "field %s: a %s has 16 bytes", f->name, uvd_role_name(f->role));
 	return true;
 }
 

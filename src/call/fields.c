@@ -40,18 +40,43 @@ const struct uvd_flow_kind *uvd_flow_kind(uint32_t type)
 const char *uvd_role_name(enum uvd_role role)
 {
 	static const char *const names[] = {
-		[UVD_ROLE_UNKNOWN] = "unknown",	  [UVD_ROLE_NUMBER] = "number", [UVD_ROLE_WORDS] = "words",
-		[UVD_ROLE_FLAGS] = "flags",	  [UVD_ROLE_HANDLE] = "handle", [UVD_ROLE_FD] = "fd",
-		[UVD_ROLE_LKEY] = "lkey",	  [UVD_ROLE_RKEY] = "rkey",	[UVD_ROLE_QPN] = "qpn",
-		[UVD_ROLE_SRQN] = "srqn",	  [UVD_ROLE_WQN] = "wqn",	[UVD_ROLE_ADDRESS] = "address",
-		[UVD_ROLE_IOVA] = "iova",	  [UVD_ROLE_AT] = "at",		[UVD_ROLE_COUNT] = "count",
-		[UVD_ROLE_LOG] = "log",		  [UVD_ROLE_SIZE] = "size",	[UVD_ROLE_BYTES_OF] = "bytes_of",
-		[UVD_ROLE_GID] = "gid",		  [UVD_ROLE_LID] = "lid",	[UVD_ROLE_COOKIE] = "cookie",
-		[UVD_ROLE_BYTES] = "bytes",	  [UVD_ROLE_STRUCT] = "struct", [UVD_ROLE_SPECS] = "specs",
-		[UVD_ROLE_RESERVED] = "reserved", [UVD_ROLE_PORT] = "port",	[UVD_ROLE_GID_INDEX] = "gid_index",
+		[UVD_ROLE_UNKNOWN] = "unknown",	  [UVD_ROLE_NUMBER] = "number",	  [UVD_ROLE_WORDS] = "words",
+		[UVD_ROLE_FLAGS] = "flags",	  [UVD_ROLE_HANDLE] = "handle",	  [UVD_ROLE_FD] = "fd",
+		[UVD_ROLE_LKEY] = "lkey",	  [UVD_ROLE_RKEY] = "rkey",	  [UVD_ROLE_QPN] = "qpn",
+		[UVD_ROLE_SRQN] = "srqn",	  [UVD_ROLE_WQN] = "wqn",	  [UVD_ROLE_ADDRESS] = "address",
+		[UVD_ROLE_IOVA] = "iova",	  [UVD_ROLE_AT] = "at",		  [UVD_ROLE_COUNT] = "count",
+		[UVD_ROLE_LOG] = "log",		  [UVD_ROLE_SIZE] = "size",	  [UVD_ROLE_BYTES_OF] = "bytes_of",
+		[UVD_ROLE_GID] = "gid",		  [UVD_ROLE_LID] = "lid",	  [UVD_ROLE_COOKIE] = "cookie",
+		[UVD_ROLE_BYTES] = "bytes",	  [UVD_ROLE_STRUCT] = "struct",	  [UVD_ROLE_SPECS] = "specs",
+		[UVD_ROLE_RESERVED] = "reserved", [UVD_ROLE_PORT] = "port",	  [UVD_ROLE_GID_INDEX] = "gid_index",
+		[UVD_ROLE_OWN_GID] = "own_gid",	  [UVD_ROLE_OWN_LID] = "own_lid", [UVD_ROLE_GUID] = "guid",
+		[UVD_ROLE_MACHINE] = "machine",	  [UVD_ROLE_TIME] = "time",	  [UVD_ROLE_SHARE] = "share",
+		[UVD_ROLE_CAPACITY] = "capacity", [UVD_ROLE_DRIVER] = "driver",
 	};
 
 	return names[role];
+}
+
+unsigned int uvd_role_needs(enum uvd_role role)
+{
+	switch (role) {
+	case UVD_ROLE_CAPACITY:
+		return UVD_SAME_DRIVER;
+	case UVD_ROLE_GID:
+	case UVD_ROLE_LID:
+		return UVD_SAME_PEERS;
+	case UVD_ROLE_OWN_GID:
+	case UVD_ROLE_OWN_LID:
+	case UVD_ROLE_GUID:
+	case UVD_ROLE_MACHINE:
+	case UVD_ROLE_SHARE:
+		return UVD_SAME_MACHINE;
+	case UVD_ROLE_TIME:
+	case UVD_ROLE_DRIVER:
+		return UVD_SAME_RUN;
+	default:
+		return 0;
+	}
 }
 
 /* ---- one field --------------------------------------------------------------------------------------------------- */

@@ -156,43 +156,6 @@ static void expect_put(uint8_t *to, size_t size, const char *text)
 		memcpy(to, &value, size < 8 ? size : 8);
 }
 
-/* Is the output a property of the machine or of its network? It is not compared. */
-static bool output_is_machines(const char *name)
-{
-	static const char *const names[] = { "num_comp_vectors", "node_guid",	  "sys_image_guid", "lid", "gid",
-					     "netdev_ifindex",	 "hca_core_clock" };
-
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(names[i], name))
-			return true;
-	return false;
-}
-
-bool uvd_prog_output_is_share(const char *name)
-{
-	static const char *const names[] = { "max_qp",
-					     "max_cq",
-					     "max_mr",
-					     "max_pd",
-					     "max_mw",
-					     "max_ah",
-					     "max_srq",
-					     "max_raw_ipv6_qp",
-					     "max_raw_ethy_qp",
-					     "max_res_rd_atom",
-					     "max_mcast_grp",
-					     "max_mcast_qp_attach",
-					     "max_total_mcast_qp_attach",
-					     "max_dm_size",
-					     "max_wq_type_rq",
-					     "max_rwq_indirection_tables" };
-
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(names[i], name))
-			return true;
-	return false;
-}
-
 /* Returns false if the region has no such output. */
 static bool expect_in_region(struct uvd_prog_record *r, struct uvd_prog_region *region, const char *name,
 			     const char *text)
@@ -212,8 +175,7 @@ static bool expect_in_region(struct uvd_prog_record *r, struct uvd_prog_region *
 		if (!uvd_shape_field_is(field, name) || field->at + field->size > region->len)
 			continue;
 		region->named |= 1ull << (field - region->fields.f) % 64;
-		if (!output_is_machines(name) && !uvd_prog_output_is_share(name))
-			expect_put(bytes + field->at, field->size, text);
+		expect_put(bytes + field->at, field->size, text);
 		return true;
 	}
 	return false;

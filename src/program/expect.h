@@ -25,10 +25,4 @@ void uvd_prog_expect_record(struct uvd_prog *p, const struct uvd_prog_run *run);
 const char *uvd_prog_expect_run(const struct uvd_prog *p, const struct uvd_prog_run *actual,
 				struct uvd_prog_run *expected, unsigned int *at);
 
-/*
- * Is this output of QUERY_DEVICE what the opener can have of the device? No comparison calls it different: another user
- * has another share, and another device has more.
- */
-bool uvd_prog_output_is_share(const char *name);
-
 #endif

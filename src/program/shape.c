@@ -453,13 +453,18 @@ static bool attr_is_input(const char *name)
 }
 
 /* An attribute that is a number is a field at 0. */
+static void making_put_number(struct making *m, const char *name, uint16_t size, const char *words, enum uvd_role role)
+{
+	const struct uvd_field *f = number_field(name, size, role, UVD_NO_OBJECT);
+
+	making_put(m, &(struct uvd_shape_field){ name, 0, size, words, f });
+}
+
 static struct uvd_shape_fields attr_number(const struct uvd_shape_attr_values *v, uint16_t size)
 {
-	const char *name = v->name ? v->name : UVD_SHAPE_VALUE;
 	struct making m = {};
 
-	making_put(&m, &(struct uvd_shape_field){ name, 0, size, v->words,
-						  number_field(name, size, attr_known(v->attr)->role, UVD_NO_OBJECT) });
+	making_put_number(&m, v->name ? v->name : UVD_SHAPE_VALUE, size, v->words, attr_known(v->attr)->role);
 	return (struct uvd_shape_fields){ m.f, m.n, 0 };
 }
 
@@ -490,9 +495,9 @@ static void attr_make_struct(struct uvd_shape_attr *a, const struct uvd_attr_fie
 /* The value of a plug-in's attribute that is no struct. */
 static void attr_make_value(struct uvd_shape_attr *a, const struct uvd_attr_fields *known)
 {
-	struct uvd_shape_field *f = shape_alloc(sizeof(*f));
 	const bool chosen = known->role >= UVD_ROLE_LKEY && known->role <= UVD_ROLE_WQN;
-	const char *words = NULL;
+	const char *words = NULL, *name = UVD_SHAPE_VALUE;
+	struct making m = {};
 
 	a->name = uvd_shape_without(known->attr, "UVERBS_ATTR_");
 	a->size = attr_size(a->name) ? attr_size(a->name) : sizeof(uint64_t);
@@ -503,10 +508,10 @@ static void attr_make_value(struct uvd_shape_attr *a, const struct uvd_attr_fiel
 	else if (known->role == UVD_ROLE_WORDS)
 		words = words_of_enumeration(known->words);
 	/* As an output it has the name that the response of a command would have. */
-	*f = (struct uvd_shape_field){ UVD_SHAPE_VALUE, 0, a->size > 8 ? 8 : a->size, words, NULL };
 	if (chosen && !attr_is_input(a->name))
-		f->name = uvd_role_name(known->role);
-	a->fields = (struct uvd_shape_fields){ f, 1, 0 };
+		name = uvd_role_name(known->role);
+	making_put_number(&m, name, a->size > 8 ? 8 : a->size, words, known->role);
+	a->fields = (struct uvd_shape_fields){ m.f, m.n, 0 };
 }
 
 static void attrs_make(void)

@@ -193,6 +193,7 @@ const struct uvd_shape_attr_values uvd_shape_attr_values[] = {
 	{ "QUERY_GID_ENTRY_GID_INDEX", .words = "0 1 2 15 1024 -1" },
 	{ "QUERY_GID_ENTRY_FLAGS", .words = "0 1", .size = 4 },
 	{ "GET_CONTEXT_NUM_COMP_VECTORS", .name = "num_comp_vectors" },
+	{ "QUERY_CONTEXT_NUM_COMP_VECTORS", .name = "num_comp_vectors" },
 	{ "GET_CONTEXT_CORE_SUPPORT", .name = "core_support" },
 	{ "QUERY_MR_RESP_LKEY", .name = "lkey" },
 	{ "QUERY_MR_RESP_RKEY", .name = "rkey" },

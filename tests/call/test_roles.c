@@ -60,6 +60,51 @@ START_TEST(test_every_field_has_a_role)
 }
 END_TEST
 
+/* The texts of docs/replay.md: when an output of the roles in a row is compared. */
+static const struct {
+	const char *text;
+	unsigned int needs;
+} needs_texts[] = {
+	{ "if both devices are on one machine: not by a replay", UVD_SAME_MACHINE },
+	{ "| never |", UVD_SAME_RUN },
+	{ "in a program; in a trace if the recorded device has the same driver", UVD_SAME_DRIVER },
+	{ "in a program; not in a trace, in which a peer's address is replaced by the device's own", UVD_SAME_PEERS },
+	{ "| all others |", 0 },
+};
+
+/* Returns what the row of docs/replay.md with this role says. */
+static unsigned int documented_needs(const char *role)
+{
+	FILE *in = fopen(REPLAY_MD, "r");
+	unsigned int found = 0, rows = 0;
+	char line[512], quoted[32];
+
+	ck_assert_msg(in, "%s", REPLAY_MD);
+	snprintf(quoted, sizeof(quoted), "`%s`", role);
+	while (fgets(line, sizeof(line), in))
+		for (size_t i = 0; line[0] == '|' && i < sizeof(needs_texts) / sizeof(*needs_texts); i++) {
+			if (!strstr(line, needs_texts[i].text))
+				continue;
+			rows++;
+			if (strstr(line, quoted))
+				found |= needs_texts[i].needs;
+		}
+	fclose(in);
+	ck_assert_uint_eq(rows, sizeof(needs_texts) / sizeof(*needs_texts));
+	return found;
+}
+
+START_TEST(test_the_docs_say_which_roles_are_compared)
+{
+	for (unsigned int role = 0; role < UVD_ROLES; role++) {
+		const char *name = uvd_role_name(role);
+
+		ck_assert_msg(name, "%u has no name", role);
+		ck_assert_msg(documented_needs(name) == uvd_role_needs(role), "%s", name);
+	}
+}
+END_TEST
+
 static void words_are_there(const struct uvd_struct *of)
 {
 	for (const struct uvd_field *f = of->fields; f->name; f++) {
@@ -81,7 +126,8 @@ static void is_small_where_it_must(const struct uvd_struct *of)
 {
 	for (const struct uvd_field *f = of->fields; f->name; f++) {
 		ck_assert_uint_le(f->at + uvd_field_bytes(f), of->size);
-		ck_assert_msg(f->role != UVD_ROLE_GID || uvd_field_bytes(f) == 16, "%s.%s", of->name, f->name);
+		ck_assert_msg((f->role != UVD_ROLE_GID && f->role != UVD_ROLE_OWN_GID) || uvd_field_bytes(f) == 16,
+			      "%s.%s", of->name, f->name);
 		ck_assert_msg((f->role != UVD_ROLE_HANDLE && f->role != UVD_ROLE_FD) || (f->size == 4 && !f->count),
 			      "%s.%s", of->name, f->name);
 		ck_assert_msg((f->role != UVD_ROLE_ADDRESS && f->role != UVD_ROLE_AT) || (f->size == 8 && f->beside),
@@ -288,6 +334,7 @@ int main(void)
 	TCase *t = tcase_create("roles");
 
 	tcase_add_test(t, test_every_field_has_a_role);
+	tcase_add_test(t, test_the_docs_say_which_roles_are_compared);
 	tcase_add_test(t, test_words_belong_to_words_and_flags);
 	tcase_add_test(t, test_roles_fit_the_sizes_of_their_fields);
 	tcase_add_test(t, test_no_field_selects_itself);

@@ -64,39 +64,22 @@ static bool call_is_query_of_device(const struct uvd_replay_call *c)
 /* Returns the kind of number that an output is if the device chooses it, or NULL. */
 static const char *chosen_kind(const struct uvd_replay_call *c, const char *name)
 {
-	const char *kind = json_string_value(json_object_get(c->was->numbers, name));
+	const enum uvd_role role = uvd_trace_output_role(c->was, name);
 
-	return kind && strcmp(kind, UVD_TRACE_IOVA) ? kind : NULL;
+	if (role == UVD_ROLE_FD)
+		return UVD_TRACE_FD;
+	return role >= UVD_ROLE_LKEY && role <= UVD_ROLE_WQN ? uvd_role_name(role) : NULL;
 }
 
-/* Is this output no property of the device's behaviour? docs/replay.md lists them. */
+/*
+ * Is the output of a role in which the two devices cannot be compared? The trace can be of another machine, and a peer's address
+ * is replaced by the device's own.
+ */
 static bool output_is_free(const struct uvd_replay_call *c, const char *name)
 {
-	static const char *const names[] = { "uhw_out",
-					     "lid",
-					     "gid",
-					     "dlid",
-					     "dgid",
-					     "driver_data",
-					     "num_comp_vectors",
-					     "node_guid",
-					     "sys_image_guid",
-					     "netdev_ifindex",
-					     "timestamp",
-					     "hca_core_clock" };
-	static const char *const others[] = { "cqe",	     "max_inline_data", "max_wr",	"max_send_wr",
-					      "max_recv_wr", "max_send_sge",	"max_recv_sge", "max_sge" };
-	const char *word = uvd_replay_output_word(name);
+	const unsigned int same = c->f->other ? 0 : UVD_SAME_DRIVER;
 
-	if (uvd_replay_is_command(c, IB_USER_VERBS_CMD_QUERY_DEVICE) && uvd_prog_output_is_share(uvd_replay_last(name)))
-		return true;
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(word, names[i]))
-			return true;
-	for (unsigned int i = 0; c->f->other && i < sizeof(others) / sizeof(*others); i++)
-		if (!strcmp(word, others[i]))
-			return true;
-	return false;
+	return uvd_role_needs(uvd_trace_output_role(c->was, name)) & ~same;
 }
 
 /* Are the call's outputs about another device and its ports, a parse tree, or counts of events that were not read? */
@@ -136,8 +119,8 @@ static struct uvd_replay_region *region_of(const struct uvd_replay_call *c)
 static bool output_is_same(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
 {
 	const char *kind = chosen_kind(c, name);
-	const char *number = json_string_value(json_object_get(c->was->numbers, name));
-	const struct uvd_replay_region *region = number && !strcmp(number, UVD_TRACE_IOVA) ? region_of(c) : NULL;
+	const bool iova = uvd_trace_output_role(c->was, name) == UVD_ROLE_IOVA;
+	const struct uvd_replay_region *region = iova ? region_of(c) : NULL;
 
 	if (region && json_is_integer(was) && (uint64_t)json_integer_value(was) == region->hca_va)
 		return json_is_integer(now) && (uint64_t)json_integer_value(now) == region->new_hca_va;

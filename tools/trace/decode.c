@@ -333,7 +333,7 @@ void uvd_trace_decoded_start(struct uvd_trace_decoded *d)
 	d->handles = json_object();
 	d->uses = json_object();
 	d->words = json_object();
-	d->numbers = json_object();
+	d->roles = json_object();
 }
 
 bool uvd_trace_decode(struct uvd_trace_reader *r, const struct uvd_trace_call *call, struct uvd_trace_decoded *d)
@@ -367,5 +367,5 @@ void uvd_trace_decoded_free(struct uvd_trace_decoded *d)
 	json_decref(d->handles);
 	json_decref(d->uses);
 	json_decref(d->words);
-	json_decref(d->numbers);
+	json_decref(d->roles);
 }

@@ -100,7 +100,7 @@ void uvd_trace_fd_created(struct uvd_trace_decoded *d, const char *name, uint16_
 	char key[16], made[16];
 	json_int_t number;
 
-	json_object_set_new(d->numbers, name, json_string(UVD_TRACE_FD));
+	json_object_set_new(d->roles, name, json_integer(UVD_ROLE_FD));
 	if (!d->open || fd < 0 || d->call->result < 0)
 		return;
 	snprintf(made, sizeof(made), "made %u", object);
@@ -113,32 +113,32 @@ void uvd_trace_fd_created(struct uvd_trace_decoded *d, const char *name, uint16_
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
 
-static bool number_is_of_object(const char *kind)
+/* Is it a number by which peers and completions know an object? */
+static bool role_is_number_of_object(enum uvd_role role)
 {
-	return !strcmp(kind, UVD_TRACE_QPN) || !strcmp(kind, UVD_TRACE_SRQN) || !strcmp(kind, UVD_TRACE_WQN);
+	return role == UVD_ROLE_QPN || role == UVD_ROLE_SRQN || role == UVD_ROLE_WQN;
 }
 
 /*
- * Notes a value that the device has chosen, or that stands for memory. The number by which peers and completions know an
- * object is shown as in "QP#3(qpn 71234)", while other large numbers are shown in hexadecimal.
+ * Notes the role of an output. The number by which peers and completions know an object is shown as in "QP#3(qpn 71234)",
+ * while other large numbers are shown in hexadecimal.
  */
-static void number_add(struct uvd_trace_decoded *d, const json_t *to, const char *name, enum uvd_role role)
+static void role_add(struct uvd_trace_decoded *d, const json_t *to, const char *name, enum uvd_role role)
 {
-	static const char *const kinds[] = {
-		[UVD_ROLE_QPN] = UVD_TRACE_QPN,	  [UVD_ROLE_SRQN] = UVD_TRACE_SRQN, [UVD_ROLE_WQN] = UVD_TRACE_WQN,
-		[UVD_ROLE_LKEY] = UVD_TRACE_LKEY, [UVD_ROLE_RKEY] = UVD_TRACE_RKEY, [UVD_ROLE_FD] = UVD_TRACE_FD,
-		[UVD_ROLE_IOVA] = UVD_TRACE_IOVA,
-	};
-	const char *kind = role < sizeof(kinds) / sizeof(*kinds) ? kinds[role] : NULL;
 	const json_t *value = json_object_get(to, name);
 	char text[24];
 
-	if (!kind || !json_is_integer(value))
+	if (to == d->out)
+		json_object_set_new(d->roles, name, json_integer(role));
+	if (!role_is_number_of_object(role) || !json_is_integer(value))
 		return;
-	json_object_set_new(d->numbers, name, json_string(kind));
 	snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(value));
-	if (number_is_of_object(kind))
-		json_object_set_new(d->words, name, json_string(text));
+	json_object_set_new(d->words, name, json_string(text));
+}
+
+enum uvd_role uvd_trace_output_role(const struct uvd_trace_decoded *d, const char *name)
+{
+	return json_integer_value(json_object_get(d->roles, name));
 }
 
 /* A GID is shown as `uverbsctl call` takes it. One of zeros is left out as other zeros are. */
@@ -185,11 +185,11 @@ static void trace_field(struct uvd_trace_decoded *d, json_t *to, const char *nam
 			const uint8_t *data)
 {
 	uvd_field_result(to, name, f, data);
-	if (f->role == UVD_ROLE_GID && uvd_field_bytes(f) == sizeof(struct in6_addr))
+	if ((f->role == UVD_ROLE_GID || f->role == UVD_ROLE_OWN_GID) && uvd_field_bytes(f) == sizeof(struct in6_addr))
 		gid_add(d, name, data + f->at);
+	role_add(d, to, name, f->role);
 	if (f->count)
 		return;
-	number_add(d, to, name, f->role);
 	type_add(d, to, name, f->words);
 	if (f->role == UVD_ROLE_HANDLE)
 		field_handle(d, name, f, uvd_field_get(f, data));
@@ -232,7 +232,7 @@ void uvd_trace_value(struct uvd_trace_decoded *d, json_t *to, const char *name, 
 	if (!len)
 		return;
 	uvd_words_result(to, name, fields->words, data, len);
-	number_add(d, to, name, fields->role);
+	role_add(d, to, name, fields->role);
 	type_add(d, to, name, fields->words);
 }
 
@@ -242,16 +242,15 @@ void uvd_trace_value(struct uvd_trace_decoded *d, json_t *to, const char *name, 
 static void remember_details(const struct uvd_trace_decoded *d, json_t *known)
 {
 	const char *name;
-	json_t *value;
+	json_t *number;
 	char note[64];
 
-	json_object_foreach(d->numbers, name, value) {
-		const json_t *number = json_object_get(d->out, name);
+	json_object_foreach(d->out, name, number) {
+		const enum uvd_role role = uvd_trace_output_role(d, name);
 
-		if (!json_is_integer(number) || !number_is_of_object(json_string_value(value)))
+		if (!json_is_integer(number) || !role_is_number_of_object(role))
 			continue;
-		snprintf(note, sizeof(note), "%s %lld", json_string_value(value),
-			 (long long)json_integer_value(number));
+		snprintf(note, sizeof(note), "%s %lld", uvd_role_name(role), (long long)json_integer_value(number));
 		json_object_set_new(known, "note", json_string(note));
 	}
 	if (d->qp_type)

@@ -123,7 +123,7 @@ struct uvd_trace_decoded {
 	json_t *handles; /* of values that are handles: the name of the object, by the value's name */
 	json_t *uses; /* the handles of objects that the call names: the first of each type, by the type's number */
 	json_t *words; /* what the text shows for other values: GIDs, and numbers of QPs */
-	json_t *numbers; /* of values that the device has chosen: UVD_TRACE_QPN and so on, by the value's name */
+	json_t *roles; /* of outputs: enum uvd_role, by the output's name; one that is not there has no role */
 	json_t *qp_type; /* the value that is the type of the QP that the call creates, or NULL */
 	uint32_t created; /* the handle of the object that the call created */
 	uint16_t created_object; /* its type, UVERBS_OBJECT_... */
@@ -168,6 +168,8 @@ void uvd_trace_write(struct uvd_trace_decoded *d);
  */
 void uvd_trace_struct(struct uvd_trace_decoded *d, json_t *to, const char *prefix, const struct uvd_struct *of,
 		      const uint8_t *data, size_t len);
+/* Returns the role of an output. */
+enum uvd_role uvd_trace_output_role(const struct uvd_trace_decoded *d, const char *name);
 /* Adds `len` bytes as a value: a struct, a word, a number or hexadecimal. */
 void uvd_trace_value(struct uvd_trace_decoded *d, json_t *to, const char *name, const struct uvd_attr_fields *fields,
 		     const uint8_t *data, size_t len);

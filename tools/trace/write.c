@@ -46,7 +46,6 @@ static void remove_address(struct uvd_trace_decoded *d, const char *wr)
 	json_object_foreach_safe(d->in, next, name, value)
 		if (!strncmp(name, prefix, strlen(prefix))) {
 			json_object_del(d->handles, name);
-			json_object_del(d->numbers, name);
 			json_object_del(d->words, name);
 			json_object_del(d->in, name);
 		}

@@ -137,8 +137,8 @@ def test_a_trace_of_before_is_read(scratch, script):
 # ---- replay -----------------------------------------------------------------------------------------------------------
 
 
-def replayed(path, *values):
-    out = with_token("sh", "-c", f"{UVERBSCTL} replay --json {path} || test $? = 1", values=values)
+def replayed(path, *values, **kw):
+    out = with_token("sh", "-c", f"{UVERBSCTL} replay --json {path} || test $? = 1", values=values, **kw)
     return json.loads(out)
 
 
@@ -172,6 +172,30 @@ def test_a_wrong_number_of_a_made_up_call_is_a_difference(scratch, value, items)
     assert {d["target"] for d in found["differences"]} == {"TOKEN.CMD_CHECK_TOKEN", "TOKEN.CHECK"}, found
 
 
+OTHER_DEVICES = [("moved=1", [], []), ("rounded=1", ["capacity"], []), ("wrong-plain=1", ["plain"], ["plain"])]
+
+
+@pytest.mark.parametrize("value, items, items_of_rxe", OTHER_DEVICES)
+def test_the_role_of_a_made_up_output_says_if_a_trace_is_compared(scratch, value, items, items_of_rxe):
+    """Of another machine, of the same driver; and of another driver."""
+    path = recorded(scratch, UVERBSCTL, "call", "TOKEN", "QUERY")
+    for options, wanted in (HFI1, items), (("--persona", "rxe"), items_of_rxe):
+        found = replayed(path, value, options=options)
+        assert [d["item"] for d in found["differences"]] == [f"resp.{item}" for item in wanted], found
+
+
+@pytest.mark.parametrize("value, items, _", OTHER_DEVICES)
+def test_the_role_of_a_made_up_output_says_if_a_program_is_compared(scratch, value, items, _):
+    """Its file does not name the driver."""
+    path = scratch / "roles.prog"
+    path.write_text("write GET_CONTEXT\nmethod TOKEN_QUERY query_token_resp query_token_resp_slot\n")
+    with_token(UVERBSCTL, "replay", "--record", path)
+    results = path.read_text().splitlines()[-1]
+    assert all(f" {name}=" in results for name in ("own_gid", "guid", "clock", "machine", "share", "capacity", "own_lid", "part", "value"))
+    found = replayed(path, value)
+    assert [d["item"] for d in found["differences"]] == items, found
+
+
 # ---- fuzz -------------------------------------------------------------------------------------------------------------
 
 
@@ -196,7 +220,7 @@ def test_a_fuzz_run_makes_made_up_calls_by_the_roles_of_their_fields(scratch):
     calls = [c for c in calls_of(path) if c["object"] == "TOKEN"]
     good = {verb: [c for c in calls if c["verb"] == verb and not c["result"] < 0] for verb in {c["verb"] for c in calls}}
     assert {v for v, found in good.items() if found} == {
-        "MAKE", "CMD_CHECK_TOKEN", "EX_COUNT_TOKENS", "END", "CREATE", "CHECK", "DESTROY"}, {v: len(c) for v, c in good.items()}
+        "MAKE", "CMD_CHECK_TOKEN", "EX_COUNT_TOKENS", "END", "CREATE", "CHECK", "DESTROY", "QUERY"}, {v: len(c) for v, c in good.items()}
     assert any(c["in"].get("mr_lkey") for c in good["MAKE"]) and any(c["in"].get("qpn", 0xffffffff) < 1 << 24 for c in good["MAKE"])
     assert all(c["handles"]["pd_handle"].startswith("PD#") for c in good["MAKE"])
     # An object that a call has ended is hardly used again: by calls that try that, a second destruction, or one at the same time.

@@ -3,7 +3,8 @@
  * A plug-in with made-up calls, whose rows and roles are all that trace, call, replay, fuzz, syzlang and Python have of them.
  * A token is made of a PD, a memory region and a QP number. It has a key, which the plug-in chooses, and by which it can be
  * checked. Options: first: the first key; wrong=1 and wrong-qpn=1: a check answers another key, or another QP number;
- * bug=1: a check of a token that is made of a region, with the token's key, ends the process.
+ * bug=1: a check of a token that is made of a region, with the token's key, ends the process; moved=1: the device is in another
+ * machine; rounded=1: it rounds a size up; wrong-plain=1: a query answers another number.
  */
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -20,7 +21,7 @@ struct token {
 
 struct token_engine {
 	atomic_uint next;
-	uint64_t wrong, wrong_qpn, bug;
+	uint64_t wrong, wrong_qpn, bug, moved, rounded, wrong_plain;
 };
 
 /* ---- the operations ---------------------------------------------------------------------------------------------- */
@@ -169,11 +170,32 @@ static int token_check_method(struct uvd_req *req)
 	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_CHECK_TOKEN_RESP, &resp);
 }
 
+static int token_query(struct uvd_req *req)
+{
+	const struct token_engine *engine = uvd_plugin_engine_data(req, &uverbsd_plugin);
+	const uint32_t slot = 7 + engine->moved;
+	struct query_token_resp resp = {
+		.own_gid = { 0xfe, 0x80, engine->moved },
+		.guid = 1 + engine->moved,
+		.clock = 2 + engine->moved,
+		.machine = 3 + engine->moved,
+		.share = 4 + engine->moved,
+		.capacity = 5 + engine->rounded,
+		.plain = 6 + engine->wrong_plain,
+		.own_lid = 8 + engine->moved,
+		.part = { 9 + engine->moved },
+	};
+	int ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_TOKEN_RESP, &resp);
+
+	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_TOKEN_RESP_SLOT, &slot);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const uvd_step make_steps[] = { token_make, NULL }, check_steps[] = { token_check, NULL },
 		      end_steps[] = { token_end, NULL }, count_steps[] = { token_count, NULL },
-		      create_steps[] = { token_create, NULL }, check_method_steps[] = { token_check_method, NULL };
+		      create_steps[] = { token_create, NULL }, check_method_steps[] = { token_check_method, NULL },
+		      query_steps[] = { token_query, NULL };
 
 static const struct uvd_write_row token_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_MAKE_TOKEN, UVD_WRITE_RESP, sizeof(struct make_token),
@@ -198,10 +220,15 @@ static const struct uvd_attr_row check_attrs[] = {
 static const struct uvd_attr_row destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_TOKEN_HANDLE, UVERBS_OBJECT_TOKEN, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
+static const struct uvd_attr_row query_attrs[] = {
+	UVD_PTR_OUT(UVERBS_ATTR_QUERY_TOKEN_RESP, sizeof(struct query_token_resp), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_QUERY_TOKEN_RESP_SLOT, sizeof(uint32_t), UVD_MANDATORY),
+};
 static const struct uvd_method_row token_methods[] = {
 	UVD_METHOD(UVERBS_METHOD_TOKEN_CREATE, create_attrs, create_steps),
 	UVD_METHOD(UVERBS_METHOD_TOKEN_CHECK, check_attrs, check_method_steps),
 	UVD_METHOD(UVERBS_METHOD_TOKEN_DESTROY, destroy_attrs, NULL),
+	UVD_METHOD(UVERBS_METHOD_TOKEN_QUERY, query_attrs, query_steps),
 };
 static const struct uvd_object_row token_object = {
 	.name = "UVERBS_OBJECT_TOKEN",
@@ -274,6 +301,17 @@ static const struct uvd_field count_fields[] = {
 static const struct uvd_field count_resp_fields[] = { UVD_FIELD(struct count_tokens_resp, red, UVD_ROLE_NUMBER),
 						      UVD_FIELD(struct count_tokens_resp, green, UVD_ROLE_NUMBER),
 						      {} };
+static const struct uvd_field query_resp_fields[] = { UVD_FIELD_ARRAY(struct query_token_resp, own_gid,
+								      UVD_ROLE_OWN_GID),
+						      UVD_FIELD(struct query_token_resp, guid, UVD_ROLE_GUID),
+						      UVD_FIELD(struct query_token_resp, clock, UVD_ROLE_TIME),
+						      UVD_FIELD(struct query_token_resp, machine, UVD_ROLE_MACHINE),
+						      UVD_FIELD(struct query_token_resp, share, UVD_ROLE_SHARE),
+						      UVD_FIELD(struct query_token_resp, capacity, UVD_ROLE_CAPACITY),
+						      UVD_FIELD(struct query_token_resp, plain, UVD_ROLE_NUMBER),
+						      UVD_FIELD(struct query_token_resp, own_lid, UVD_ROLE_OWN_LID),
+						      UVD_FIELD_ARRAY(struct query_token_resp, part, UVD_ROLE_DRIVER),
+						      {} };
 #define TOKEN_STRUCT(s, list) .name = #s, .size = sizeof(struct s), .fields = list
 static const struct uvd_struct make = { TOKEN_STRUCT(make_token, make_fields) };
 static const struct uvd_struct make_resp = { TOKEN_STRUCT(make_token_resp, make_resp_fields),
@@ -284,6 +322,7 @@ static const struct uvd_struct end = { TOKEN_STRUCT(end_token, end_fields) };
 static const struct uvd_struct count = { TOKEN_STRUCT(count_tokens, count_fields), .tail = "tokens",
 					 .tail_role = UVD_ROLE_HANDLE, .tail_object = UVERBS_OBJECT_TOKEN };
 static const struct uvd_struct count_resp = { TOKEN_STRUCT(count_tokens_resp, count_resp_fields) };
+static const struct uvd_struct query_resp = { TOKEN_STRUCT(query_token_resp, query_resp_fields) };
 static const struct uvd_struct made_of = { TOKEN_STRUCT(token_of, of_fields), .reserved = of_reserved };
 static const struct uvd_command_fields commands[] = { { "IB_USER_VERBS_CMD_MAKE_TOKEN", &make, &make_resp },
 						      { "IB_USER_VERBS_CMD_CHECK_TOKEN", &check, &check_resp },
@@ -295,6 +334,8 @@ static const struct uvd_attr_fields attrs[] = { { "UVERBS_ATTR_CREATE_TOKEN_MADE
 						{ "UVERBS_ATTR_CHECK_TOKEN_RKEY", UVD_ROLE_RKEY },
 						{ "UVERBS_ATTR_CHECK_TOKEN_COLOUR", UVD_ROLE_WORDS, .words = &colours },
 						{ "UVERBS_ATTR_CHECK_TOKEN_RESP", UVD_ROLE_STRUCT, .of = &check_resp },
+						{ "UVERBS_ATTR_QUERY_TOKEN_RESP", UVD_ROLE_STRUCT, .of = &query_resp },
+						{ "UVERBS_ATTR_QUERY_TOKEN_RESP_SLOT", UVD_ROLE_MACHINE },
 						{} };
 #define TOKEN_ROLES .commands = commands, .attrs = attrs,
 #else
@@ -315,6 +356,12 @@ static int token_init(const struct uvd_plugin_values *values, struct uvd_log *lo
 		ret = uvd_plugin_number(values, "wrong-qpn", 0, 1, &engine->wrong_qpn);
 	if (!ret)
 		ret = uvd_plugin_number(values, "bug", 0, 1, &engine->bug);
+	if (!ret)
+		ret = uvd_plugin_number(values, "moved", 0, 1, &engine->moved);
+	if (!ret)
+		ret = uvd_plugin_number(values, "rounded", 0, 1, &engine->rounded);
+	if (!ret)
+		ret = uvd_plugin_number(values, "wrong-plain", 0, 1, &engine->wrong_plain);
 	if (ret) {
 		free(engine);
 		return ret;
@@ -324,10 +371,11 @@ static int token_init(const struct uvd_plugin_values *values, struct uvd_log *lo
 	return 0;
 }
 
-static const struct uvd_plugin_option options[] = { { .name = "first", .value = "0x5000" },
-						    { .name = "wrong", .value = "0" },
-						    { .name = "wrong-qpn", .value = "0" },
-						    { .name = "bug", .value = "0" },
-						    {} };
+static const struct uvd_plugin_option options[] = {
+	{ .name = "first", .value = "0x5000" },	 { .name = "wrong", .value = "0" },
+	{ .name = "wrong-qpn", .value = "0" },	 { .name = "bug", .value = "0" },
+	{ .name = "moved", .value = "0" },	 { .name = "rounded", .value = "0" },
+	{ .name = "wrong-plain", .value = "0" }, {}
+};
 
 UVD_PLUGIN(.name = "token", .features = features, .options = options, .init = token_init, .exit = free, TOKEN_ROLES);

@@ -6,7 +6,12 @@
 #include <linux/types.h>
 
 enum { UVERBS_OBJECT_TOKEN = 0x1180 };
-enum { UVERBS_METHOD_TOKEN_CREATE = 0x1180, UVERBS_METHOD_TOKEN_CHECK, UVERBS_METHOD_TOKEN_DESTROY };
+enum {
+	UVERBS_METHOD_TOKEN_CREATE = 0x1180,
+	UVERBS_METHOD_TOKEN_CHECK,
+	UVERBS_METHOD_TOKEN_DESTROY,
+	UVERBS_METHOD_TOKEN_QUERY
+};
 enum {
 	IB_USER_VERBS_CMD_MAKE_TOKEN = 200,
 	IB_USER_VERBS_CMD_CHECK_TOKEN,
@@ -21,6 +26,7 @@ enum {
 	UVERBS_ATTR_CHECK_TOKEN_RESP,
 };
 enum { UVERBS_ATTR_DESTROY_TOKEN_HANDLE = 0x1180 };
+enum { UVERBS_ATTR_QUERY_TOKEN_RESP = 0x1180, UVERBS_ATTR_QUERY_TOKEN_RESP_SLOT };
 
 /* The mask tells which fields of the request the command reads. */
 enum { TOKEN_HAS_MR = 1, TOKEN_HAS_QP = 2, TOKEN_HAS_MEMORY = 4 };
@@ -62,6 +68,15 @@ struct count_tokens {
 
 struct count_tokens_resp {
 	__u32 red, green;
+};
+
+/* One field for each role in which two devices cannot always be compared, and one in which they can. */
+struct query_token_resp {
+	__u8 own_gid[16];
+	__aligned_u64 guid, clock;
+	__u32 machine, share, capacity, plain;
+	__u16 own_lid;
+	__u8 part[6];
 };
 
 #endif
