@@ -34,6 +34,8 @@ const struct uvd_flow_kind *uvd_flow_kind(uint32_t type);
 
 /* Returns the word of a role, as roles.txt has it. */
 const char *uvd_role_name(enum uvd_role role);
+/* Is it a number, but no handle, that a device chooses for an object? */
+bool uvd_role_is_chosen(enum uvd_role role);
 
 /* What two devices must share so that their outputs of a role can be compared. */
 enum uvd_same {

@@ -51,11 +51,6 @@ static bool check_words(const struct uvd_words *words, const char *of, char why[
 
 /* ---- one field --------------------------------------------------------------------------------------------------- */
 
-static bool role_is_number_of_device(enum uvd_role role)
-{
-	return role >= UVD_ROLE_LKEY && role <= UVD_ROLE_WQN;
-}
-
 static bool role_counts(enum uvd_role role)
 {
 	return role >= UVD_ROLE_COUNT && role <= UVD_ROLE_BYTES_OF;
@@ -72,7 +67,7 @@ static bool check_role(const struct uvd_field *f, bool reserved, char why[UVD_CA
 		return check_fail(why, "field %s: %d is no role of a field", f->name, f->role);
 	if (!f->size || (!number && !f->count))
 		return check_fail(why, "field %s: a number has 1, 2, 4 or 8 bytes, and it has %u", f->name, f->size);
-	if ((f->role == UVD_ROLE_HANDLE || f->role == UVD_ROLE_FD || role_is_number_of_device(f->role)) &&
+	if ((f->role == UVD_ROLE_HANDLE || f->role == UVD_ROLE_FD || uvd_role_is_chosen(f->role)) &&
 	    (!number || f->size != 4))
 		return check_fail(why, "field %s: a %s has 4 bytes", f->name, uvd_role_name(f->role));
 	if ((f->role == UVD_ROLE_ADDRESS || f->role == UVD_ROLE_IOVA || f->role == UVD_ROLE_AT) &&

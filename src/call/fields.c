@@ -57,6 +57,11 @@ const char *uvd_role_name(enum uvd_role role)
 	return names[role];
 }
 
+bool uvd_role_is_chosen(enum uvd_role role)
+{
+	return role >= UVD_ROLE_LKEY && role <= UVD_ROLE_WQN;
+}
+
 unsigned int uvd_role_needs(enum uvd_role role)
 {
 	switch (role) {

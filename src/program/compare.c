@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include "answers.h"
 #include "compare.h"
-#include "listed.h"
-#include "numbers.h"
 #include "object.h"
 
 struct state {
@@ -18,8 +17,8 @@ struct state {
 	const struct uvd_prog_run *kernel, *ours;
 	unsigned int call;
 	struct uvd_prog_difference *first;
-	/* Pairs of numbers that the drivers chose: each side's number stands for the other's. */
 	struct uvd_prog_numbers numbers;
+	struct uvd_prog_answers answers; /* to the current call */
 };
 
 const char *uvd_prog_result(const struct uvd_prog_record *r)
@@ -163,10 +162,9 @@ static bool asked_has_knob(const void *of, const char *knob)
 	return uvd_prog_item(call, knob) || call_modded(call, knob);
 }
 
-static struct uvd_prog_listed *listed_find(const struct state *s, const char *item, const char *kernel,
-					   const char *ours)
+static struct uvd_prog_asked call_asked(const struct state *s)
 {
-	const struct uvd_prog_asked asked = {
+	return (struct uvd_prog_asked){
 		.call = asked_name(s),
 		.front = uvd_prog_front_names[s->p->calls[s->call].front],
 		.failed = s->kernel->records[s->call].ret < 0,
@@ -177,8 +175,29 @@ static struct uvd_prog_listed *listed_find(const struct state *s, const char *it
 		.qp_now = qp_now,
 		.qp_after = qp_after,
 	};
+}
 
-	return uvd_prog_listed(s->list, &asked, item, kernel, ours);
+static bool record_is_of_file(const struct uvd_prog_record *r)
+{
+	return r->num_regions && r->regions[0].is_expected;
+}
+
+/*
+ * The results in a file can be those of another machine, while two runs are on one machine, and their devices are set up alike. A
+ * file does not say by which driver it was recorded: sizes that drivers round up in different ways are in the list.
+ */
+static struct uvd_prog_answers call_answers(struct state *s)
+{
+	const bool recorded =
+		record_is_of_file(&s->kernel->records[s->call]) || record_is_of_file(&s->ours->records[s->call]);
+
+	return (struct uvd_prog_answers){
+		.list = s->list,
+		.numbers = &s->numbers,
+		.asked = call_asked(s),
+		.same = UVD_SAME_DRIVER | UVD_SAME_PEERS | (recorded ? 0 : UVD_SAME_MACHINE),
+		.races = uvd_prog_races(s->p),
+	};
 }
 
 static void difference_note(struct state *s, const char *item, const char *kernel, const char *ours)
@@ -191,14 +210,13 @@ static void difference_note(struct state *s, const char *item, const char *kerne
 	snprintf(s->first->ours, sizeof(s->first->ours), "%s", ours);
 }
 
-/* Returns the difference's row in the list. NULL: it has none, and is recorded as the first unlisted one. */
-static struct uvd_prog_listed *item_differs(struct state *s, const char *item, const char *kernel, const char *ours)
+/* Returns false after a difference. */
+static bool result_compare(struct state *s, const char *kernel, const char *ours)
 {
-	struct uvd_prog_listed *row = listed_find(s, item, kernel, ours);
-
-	if (!row)
-		difference_note(s, item, kernel, ours);
-	return row;
+	if (uvd_prog_results_agree(&s->answers, false, kernel, ours))
+		return true;
+	difference_note(s, "result", kernel, ours);
+	return false;
 }
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
@@ -211,61 +229,68 @@ static uint64_t bytes_number(const uint8_t *bytes, size_t size)
 	return value;
 }
 
-/* Is it a number of an object, which the drivers choose and which later calls repeat? field: NULL if it has no name. */
-static bool number_is_kept(const struct state *s, const struct uvd_shape_field *field)
+/* Compares with `agree`, and returns false after a difference. */
+static bool output_compare(struct state *s, const struct uvd_prog_output *o,
+			   bool (*agree)(const struct uvd_prog_answers *a, const struct uvd_prog_output *o))
 {
-	const enum uvd_role role = field ? uvd_shape_field_role(field) : UVD_ROLE_UNKNOWN;
+	char theirs[24] = "bytes", ours[24] = "bytes";
 
-	if (role != UVD_ROLE_LKEY && role != UVD_ROLE_RKEY && role != UVD_ROLE_QPN && role != UVD_ROLE_SRQN &&
-	    role != UVD_ROLE_WQN)
-		return false;
-	for (unsigned int i = 0; i < s->list->num; i++)
-		if (s->list->rows[i].chosen && uvd_prog_list_match(s->list->rows[i].item, field->name))
+	if (agree(&s->answers, o))
+		return true;
+	if (o->is_number) {
+		uvd_prog_number_text(o->theirs, theirs);
+		uvd_prog_number_text(o->ours, ours);
+	}
+	difference_note(s, o->name, theirs, ours);
+	return false;
+}
+
+static struct uvd_prog_output output_of(const char *name, enum uvd_role role, const uint8_t *kernel,
+					const uint8_t *ours, size_t size)
+{
+	struct uvd_prog_output o = { .name = name, .role = role, .is_number = size <= 8 };
+
+	o.equal = !memcmp(kernel, ours, size);
+	if (o.is_number) {
+		o.theirs = bytes_number(kernel, size);
+		o.ours = bytes_number(ours, size);
+	}
+	return o;
+}
+
+/* Has any byte been written? */
+static bool number_is_written(const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i] != UVD_PROG_UNTOUCHED)
 			return true;
 	return false;
 }
 
-static struct uvd_prog_number number_pair(const char *kind, uint64_t k, uint64_t o)
+/* Has a line of results named the field, if the region's values come from one? */
+static bool field_is_named(const struct uvd_prog_region *region, unsigned int f)
 {
-	struct uvd_prog_number pair = { .theirs = k, .ours = o };
-
-	snprintf(pair.kind, sizeof(pair.kind), "%s", kind);
-	return pair;
+	return !region->is_expected || (f < 64 && region->named >> f & 1);
 }
 
-/* Adds a number that belongs to no object of the program, such as a descriptor, which the client can close. */
-static void number_note(struct state *s, const char *kind, uint64_t k, uint64_t o)
+/* Is field `f` of region `i` a number that the device has chosen, and do both sides have it? Then numbers_compare() compares it. */
+static bool number_is_answered(const struct uvd_prog_record *k, const struct uvd_prog_record *o, unsigned int i,
+			       unsigned int f)
 {
-	struct uvd_prog_number pair = number_pair(kind, k, o);
+	const struct uvd_prog_region *region = &k->regions[i];
+	const struct uvd_shape_field *field = &region->fields.f[f];
 
-	pair.state = UVD_PROG_NUMBER_GONE;
-	uvd_prog_numbers_note(&s->numbers, &pair);
-}
-
-/* A number that the drivers choose passes here: numbers_compare() compares it. */
-static bool bytes_differ(struct state *s, const char *item, const struct uvd_shape_field *field, const uint8_t *kernel,
-			 const uint8_t *ours, size_t size)
-{
-	uint64_t k = bytes_number(kernel, size), o = bytes_number(ours, size);
-	char ktext[24] = "bytes", otext[24] = "bytes";
-	struct uvd_prog_listed *row;
-
-	if (size <= 8) {
-		if (!number_is_kept(s, field) && uvd_prog_numbers_has(&s->numbers, k, o))
-			return true;
-		uvd_prog_number_text(k, ktext);
-		uvd_prog_number_text(o, otext);
-	}
-	row = item_differs(s, item, ktext, otext);
-	if (row && row->chosen && size <= 8 && !number_is_kept(s, field))
-		number_note(s, item, k, o);
-	return row;
+	return k->ret >= 0 && !region->fields.stride && field->size <= 8 && field->at + field->size <= region->len &&
+	       uvd_role_is_chosen(uvd_shape_field_role(field)) && field_is_named(region, f) &&
+	       field_is_named(&o->regions[i], f) && number_is_written(k->out + region->at + field->at, field->size) &&
+	       number_is_written(o->out + region->at + field->at, field->size);
 }
 
 /* A piece of output. */
 struct piece {
 	size_t begin, size;
 	char name[80];
+	unsigned int region, f; /* of the record, of the region */
 	const struct uvd_shape_field *field; /* or NULL */
 };
 
@@ -289,6 +314,8 @@ static struct piece piece_at(const struct uvd_prog_record *r, size_t at)
 			left = region->at + region->len - from;
 			piece.begin = from;
 			piece.size = field->size < left ? field->size : left;
+			piece.region = i;
+			piece.f = f;
 			piece.field = field;
 			snprintf(piece.name, sizeof(piece.name), "%s", field->name);
 			return piece;
@@ -300,35 +327,29 @@ static struct piece piece_at(const struct uvd_prog_record *r, size_t at)
 	return piece;
 }
 
-/*
- * Is the output of a role in which the two runs cannot be compared? The results in a file can be those of another machine. Two
- * runs are on one machine, and their devices are set up alike. A file does not say by which driver it was recorded: sizes that
- * drivers round up in different ways are in the list.
- */
-static bool piece_is_free(const struct piece *piece, bool recorded)
+static bool piece_compare(struct state *s, const struct piece *piece, const struct uvd_prog_record *k,
+			  const struct uvd_prog_record *o)
 {
-	const unsigned int same = UVD_SAME_DRIVER | UVD_SAME_PEERS | (recorded ? 0 : UVD_SAME_MACHINE);
+	const enum uvd_role role = piece->field ? uvd_shape_field_role(piece->field) : UVD_ROLE_UNKNOWN;
+	const struct uvd_prog_output out =
+		output_of(piece->name, role, k->out + piece->begin, o->out + piece->begin, piece->size);
 
-	return piece->field && uvd_role_needs(uvd_shape_field_role(piece->field)) & ~same;
-}
-
-static bool record_is_of_file(const struct uvd_prog_record *r)
-{
-	return r->num_regions && r->regions[0].is_expected;
+	if (piece->field && number_is_answered(k, o, piece->region, piece->f) &&
+	    !uvd_prog_output_is_own_number(&s->answers, piece->name, role))
+		return true;
+	/* That drivers choose numbers is a row of the list, too. */
+	return output_compare(s, &out, uvd_prog_outputs_agree);
 }
 
 static bool out_compare(struct state *s, const struct uvd_prog_record *k, const struct uvd_prog_record *o)
 {
-	const bool recorded = record_is_of_file(k) || record_is_of_file(o);
-
 	for (size_t at = 0; at < k->out_len; at++) {
 		struct piece piece;
 
 		if (k->out[at] == o->out[at])
 			continue;
 		piece = piece_at(k, at);
-		if (!piece_is_free(&piece, recorded) &&
-		    !bytes_differ(s, piece.name, piece.field, k->out + piece.begin, o->out + piece.begin, piece.size))
+		if (!piece_compare(s, &piece, k, o))
 			return false;
 		at = piece.begin + piece.size - 1;
 	}
@@ -347,16 +368,18 @@ static bool msg_compare(struct state *s, const struct uvd_prog_record *k, const 
 	if (!memcmp(k->msg, o->msg, k->msg_len))
 		return true;
 	if (!k->is_ioctl || memcmp(k->msg, o->msg, hdr < k->msg_len ? hdr : k->msg_len))
-		return item_differs(s, "header", "bytes", "bytes");
+		return output_compare(s, &(struct uvd_prog_output){ .name = "header" }, uvd_prog_outputs_agree);
 	for (size_t at = hdr; at + size <= k->msg_len; at += size)
 		for (unsigned int i = 0; i < UVD_COUNT(parts); i++) {
 			const uint8_t *kp = k->msg + at + parts[i].at, *op = o->msg + at + parts[i].at;
+			struct uvd_prog_output out;
 
 			if (!memcmp(kp, op, parts[i].size))
 				continue;
 			snprintf(name, sizeof(name), "%s.%s", asked_attr_name(s, bytes_number(k->msg + at, 2)),
 				 parts[i].name);
-			if (!bytes_differ(s, name, NULL, kp, op, parts[i].size))
+			out = output_of(name, UVD_ROLE_UNKNOWN, kp, op, parts[i].size);
+			if (!output_compare(s, &out, uvd_prog_outputs_agree))
 				return false;
 		}
 	return true;
@@ -380,56 +403,20 @@ static bool numbers_are_new(const struct state *s)
 	return uvd_prog_makes(s->p, s->kernel, s->call) || (command && command->renews);
 }
 
-/* Objects of calls that are made at the same time can have a number one after the other, in whichever order. */
-static bool numbers_bind(struct state *s, const char *kind, uint64_t k, uint64_t o)
+static bool region_numbers_compare(struct state *s, const struct uvd_prog_record *k, const struct uvd_prog_record *o,
+				   unsigned int i)
 {
-	struct uvd_prog_number pair = number_pair(kind, k, o);
+	const struct uvd_prog_region *region = &k->regions[i];
 
-	pair.of.handle = numbers_owner(s);
-	return uvd_prog_numbers_bind(&s->numbers, &pair) || uvd_prog_races(s->p);
-}
-
-/* Returns false after a difference. */
-static bool number_compare(struct state *s, const char *item, uint64_t k, uint64_t o)
-{
-	char ktext[24], otext[24];
-
-	if (numbers_are_new(s) ? numbers_bind(s, item, k, o) : uvd_prog_numbers_check(&s->numbers, item, 0, k, o))
-		return true;
-	difference_note(s, item, uvd_prog_number_text(k, ktext), uvd_prog_number_text(o, otext));
-	return false;
-}
-
-/* Has any byte been written? */
-static bool number_is_written(const uint8_t *bytes, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		if (bytes[i] != UVD_PROG_UNTOUCHED)
-			return true;
-	return false;
-}
-
-/* Has a line of results named the field, if the region's values come from one? */
-static bool field_is_named(const struct uvd_prog_region *region, unsigned int f)
-{
-	return !region->is_expected || (f < 64 && region->named >> f & 1);
-}
-
-static bool region_numbers_compare(struct state *s, const struct uvd_prog_record *k_record,
-				   const struct uvd_prog_record *o_record, unsigned int i)
-{
-	const struct uvd_prog_region *region = &k_record->regions[i], *other = &o_record->regions[i];
-	const uint8_t *kernel = k_record->out + region->at, *ours = o_record->out + region->at;
-
-	for (unsigned int f = 0; f < region->fields.n && !region->fields.stride; f++) {
+	for (unsigned int f = 0; f < region->fields.n; f++) {
 		const struct uvd_shape_field *field = &region->fields.f[f];
-		const uint8_t *k = kernel + field->at, *o = ours + field->at;
+		const size_t at = region->at + field->at;
+		struct uvd_prog_output out;
 
-		if (!field_is_named(region, f) || !field_is_named(other, f) || field->size > 8 ||
-		    field->at + field->size > region->len || !number_is_kept(s, field) ||
-		    !number_is_written(k, field->size) || !number_is_written(o, field->size))
+		if (!number_is_answered(k, o, i, f))
 			continue;
-		if (!number_compare(s, field->name, bytes_number(k, field->size), bytes_number(o, field->size)))
+		out = output_of(field->name, uvd_shape_field_role(field), k->out + at, o->out + at, field->size);
+		if (!output_compare(s, &out, uvd_prog_numbers_agree))
 			return false;
 	}
 	return true;
@@ -476,6 +463,8 @@ static bool numbers_compare(struct state *s, const struct uvd_prog_record *k, co
 	if (k->ret < 0)
 		return true;
 	numbers_end(s);
+	s->answers.gives = numbers_are_new(s);
+	s->answers.of.handle = numbers_owner(s);
 	for (unsigned int i = 0; i < k->num_regions; i++)
 		if (!region_numbers_compare(s, k, o, i))
 			return false;
@@ -500,15 +489,14 @@ static bool call_compare(struct state *s)
 	const struct uvd_prog_record *k = &s->kernel->records[s->call], *o = &s->ours->records[s->call];
 	char kend[32], oend[32];
 
+	s->answers = call_answers(s);
 	if (!k->done || !o->done) {
-		item_differs(s, "result", k->done ? uvd_prog_result(k) : end_text(s->kernel, kend, sizeof(kend)),
-			     o->done ? uvd_prog_result(o) : end_text(s->ours, oend, sizeof(oend)));
+		result_compare(s, k->done ? uvd_prog_result(k) : end_text(s->kernel, kend, sizeof(kend)),
+			       o->done ? uvd_prog_result(o) : end_text(s->ours, oend, sizeof(oend)));
 		return false;
 	}
 	if (k->ret != o->ret || k->err != o->err) {
-		if (!item_differs(s, "result", uvd_prog_result(k), uvd_prog_result(o)))
-			return false;
-		return k->ret < 0 && o->ret < 0;
+		return result_compare(s, uvd_prog_result(k), uvd_prog_result(o)) && k->ret < 0 && o->ret < 0;
 	}
 	return msg_compare(s, k, o) && out_compare(s, k, o) && numbers_compare(s, k, o);
 }

@@ -4,12 +4,20 @@
 #include <string.h>
 #include "listed.h"
 
+static bool value_of(const struct uvd_prog_asked *asked, const char *name, uint64_t *value)
+{
+	if (asked->value(asked->of, name, value))
+		return true;
+	*value = asked->output_value;
+	return asked->output && !strcmp(name, asked->output);
+}
+
 /* FIELD=N,N... FIELD!=N FIELD&N FIELD<N FIELD>N. len: of the field's name. */
 static bool value_holds(const struct uvd_prog_asked *asked, const char *name, const char *text, size_t len)
 {
 	uint64_t value, limit;
 
-	if (!text[len] || !asked->value(asked->of, name, &value))
+	if (!text[len] || !value_of(asked, name, &value))
 		return false;
 	limit = strtoull(text + len + 1 + (text[len] == '!'), NULL, 0);
 	switch (text[len]) {

@@ -11,6 +11,8 @@
 struct uvd_prog_asked {
 	const char *call, *front; /* "CREATE_QP", "write" */
 	bool failed; /* with the kernel */
+	const char *output; /* that differs, or NULL; its value with the kernel, if value() does not find that */
+	uint64_t output_value;
 	const void *of; /* for the functions */
 	/* Finds an input as it was sent, else an output of the kernel's. Returns false if there is none. */
 	bool (*value)(const void *of, const char *name, uint64_t *value);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <search.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "numbers.h"
 
 /* ---- the trees --------------------------------------------------------------------------------------------------- */
@@ -16,14 +14,14 @@ static int number_order_theirs(const void *a, const void *b)
 {
 	const struct uvd_prog_number *x = a, *y = b;
 
-	return strcmp(x->kind, y->kind) ?: number_order(x->scope, y->scope) ?: number_order(x->theirs, y->theirs);
+	return number_order(x->kind, y->kind) ?: number_order(x->scope, y->scope) ?: number_order(x->theirs, y->theirs);
 }
 
 static int number_order_ours(const void *a, const void *b)
 {
 	const struct uvd_prog_number *x = a, *y = b;
 
-	return strcmp(x->kind, y->kind) ?: number_order(x->scope, y->scope) ?: number_order(x->ours, y->ours);
+	return number_order(x->kind, y->kind) ?: number_order(x->scope, y->scope) ?: number_order(x->ours, y->ours);
 }
 
 typedef int (*number_order_fn)(const void *a, const void *b);
@@ -56,12 +54,9 @@ static void tree_node_free(void *pair)
 
 /* ---- look-ups ---------------------------------------------------------------------------------------------------- */
 
-static struct uvd_prog_number number_key(const char *kind, uint64_t scope, uint64_t theirs, uint64_t ours)
+static struct uvd_prog_number number_key(enum uvd_role kind, uint64_t scope, uint64_t theirs, uint64_t ours)
 {
-	struct uvd_prog_number key = { .scope = scope, .theirs = theirs, .ours = ours };
-
-	snprintf(key.kind, sizeof(key.kind), "%s", kind);
-	return key;
+	return (struct uvd_prog_number){ .kind = kind, .scope = scope, .theirs = theirs, .ours = ours };
 }
 
 static bool list_has(const struct uvd_prog_number *p, uint64_t theirs, uint64_t ours)
@@ -76,8 +71,8 @@ bool uvd_prog_numbers_has(const struct uvd_prog_numbers *n, uint64_t theirs, uin
 	return list_has(n->live, theirs, ours) || list_has(n->others, theirs, ours);
 }
 
-const struct uvd_prog_number *uvd_prog_numbers_find(const struct uvd_prog_numbers *n, const char *kind, uint64_t scope,
-						    uint64_t theirs)
+const struct uvd_prog_number *uvd_prog_numbers_find(const struct uvd_prog_numbers *n, enum uvd_role kind,
+						    uint64_t scope, uint64_t theirs)
 {
 	const struct uvd_prog_number key = number_key(kind, scope, theirs, 0);
 
@@ -95,7 +90,7 @@ static bool number_is_taken(const struct uvd_prog_numbers *n, const struct uvd_p
 	return pair->ours && ours && ours->theirs != pair->theirs;
 }
 
-bool uvd_prog_numbers_are_bound(const struct uvd_prog_numbers *n, const char *kind, uint64_t scope, uint64_t theirs,
+bool uvd_prog_numbers_are_bound(const struct uvd_prog_numbers *n, enum uvd_role kind, uint64_t scope, uint64_t theirs,
 				uint64_t ours)
 {
 	const struct uvd_prog_number key = number_key(kind, scope, theirs, ours),
@@ -104,7 +99,7 @@ bool uvd_prog_numbers_are_bound(const struct uvd_prog_numbers *n, const char *ki
 	return found && found->theirs == theirs;
 }
 
-bool uvd_prog_numbers_check(const struct uvd_prog_numbers *n, const char *kind, uint64_t scope, uint64_t theirs,
+bool uvd_prog_numbers_check(const struct uvd_prog_numbers *n, enum uvd_role kind, uint64_t scope, uint64_t theirs,
 			    uint64_t ours)
 {
 	const struct uvd_prog_number key = number_key(kind, scope, theirs, ours);
@@ -154,7 +149,7 @@ static void number_end(struct uvd_prog_numbers *n, struct uvd_prog_number **at)
 	tree_remove(&n->by_ours, p, number_order_ours);
 }
 
-void uvd_prog_numbers_reuse(struct uvd_prog_numbers *n, const char *kind, uint64_t scope, uint64_t theirs)
+void uvd_prog_numbers_reuse(struct uvd_prog_numbers *n, enum uvd_role kind, uint64_t scope, uint64_t theirs)
 {
 	const struct uvd_prog_number *found = theirs ? uvd_prog_numbers_find(n, kind, scope, theirs) : NULL;
 	struct uvd_prog_number **at = &n->live;
@@ -177,12 +172,12 @@ void uvd_prog_numbers_end(struct uvd_prog_numbers *n, struct uvd_prog_object of)
 			at = &(*at)->next;
 }
 
-static void list_forget(struct uvd_prog_numbers *n, struct uvd_prog_number **at, const char *kind, uint64_t scope)
+static void list_forget(struct uvd_prog_numbers *n, struct uvd_prog_number **at, enum uvd_role kind, uint64_t scope)
 {
 	struct uvd_prog_number *p;
 
 	while ((p = *at)) {
-		if (p->scope != scope || strcmp(p->kind, kind)) {
+		if (p->scope != scope || p->kind != kind) {
 			at = &p->next;
 			continue;
 		}
@@ -193,7 +188,7 @@ static void list_forget(struct uvd_prog_numbers *n, struct uvd_prog_number **at,
 	}
 }
 
-void uvd_prog_numbers_forget(struct uvd_prog_numbers *n, const char *kind, uint64_t scope)
+void uvd_prog_numbers_forget(struct uvd_prog_numbers *n, enum uvd_role kind, uint64_t scope)
 {
 	list_forget(n, &n->live, kind, scope);
 	list_forget(n, &n->others, kind, scope);

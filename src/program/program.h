@@ -10,6 +10,7 @@
 #ifndef UVD_PROG_PROGRAM_H
 #define UVD_PROG_PROGRAM_H
 
+#include "answers.h"
 #include "compare.h"
 #include "emit.h"
 #include "expect.h"

@@ -495,7 +495,7 @@ static void attr_make_struct(struct uvd_shape_attr *a, const struct uvd_attr_fie
 /* The value of a plug-in's attribute that is no struct. */
 static void attr_make_value(struct uvd_shape_attr *a, const struct uvd_attr_fields *known)
 {
-	const bool chosen = known->role >= UVD_ROLE_LKEY && known->role <= UVD_ROLE_WQN;
+	const bool chosen = uvd_role_is_chosen(known->role);
 	const char *words = NULL, *name = UVD_SHAPE_VALUE;
 	struct making m = {};
 

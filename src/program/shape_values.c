@@ -181,6 +181,7 @@ const struct uvd_shape_attr_values uvd_shape_attr_values[] = {
 	{ "CREATE_SRQ_RESP_MAX_WR", .name = "max_wr" },
 	{ "CREATE_SRQ_RESP_MAX_SGE", .name = "max_sge" },
 	{ "CREATE_SRQ_RESP_SRQ_NUM", .name = "srqn" },
+	{ "CREATE_WQ_RESP_WQ_NUM", .name = "wqn" },
 	{ "INFO_OBJECT_ID", .words = "1 2 3 5 7 0 17 0x1000 -1" },
 	{ "INFO_TOTAL_HANDLES", .name = "total" },
 	{ "INFO_HANDLES_LIST", .size = 16 },

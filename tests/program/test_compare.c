@@ -207,6 +207,21 @@ START_TEST(test_a_query_gives_no_number_to_an_object)
 }
 END_TEST
 
+#define WQ "method WQ_CREATE create_wq_handle create_wq_resp_wq_num\n"
+
+/* Whether the list names them or not. */
+START_TEST(test_numbers_are_bound_by_their_role)
+{
+	static const char text[] = "write GET_CONTEXT\n" WQ WQ;
+	static const struct answer kernels[] = { CONTEXT, { { 1, 10 } }, { { 2, 20 } } };
+
+	compare(text, kernels, (struct answer[]){ CONTEXT, { { 1, 50 } }, { { 2, 60 } } });
+	SAME();
+	compare(text, kernels, (struct answer[]){ CONTEXT, { { 1, 50 } }, { { 2, 50 } } });
+	DIFFERS(2, "wqn");
+}
+END_TEST
+
 /* One QP has the number, and each open of it a handle of its own. */
 START_TEST(test_a_qp_that_is_opened_again_has_one_number)
 {
@@ -235,6 +250,7 @@ int main(void)
 	tcase_add_test(t, test_only_numbers_of_objects_are_bound);
 	tcase_add_test(t, test_a_query_answers_the_keys_of_the_region);
 	tcase_add_test(t, test_a_query_gives_no_number_to_an_object);
+	tcase_add_test(t, test_numbers_are_bound_by_their_role);
 	tcase_add_test(t, test_a_qp_that_is_opened_again_has_one_number);
 	return run_suite("program: comparison of numbers", t);
 }

@@ -157,7 +157,7 @@ static void attr_handles(struct uvd_replay_call *c, uint8_t *bytes, size_t len)
 
 	for (size_t i = 0; bytes && (i + 1) * sizeof(handle) <= len; i++) {
 		memcpy(&handle, bytes + i * sizeof(handle), sizeof(handle));
-		handle = uvd_replay_number(c, UVD_TRACE_HANDLE, handle);
+		handle = uvd_replay_number(c, UVD_ROLE_HANDLE, handle);
 		memcpy(bytes + i * sizeof(handle), &handle, sizeof(handle));
 	}
 }
@@ -216,11 +216,11 @@ static void attr_replace(struct uvd_replay_call *c, const struct uverbsd_tree_ro
 		break;
 	case UVERBSD_TREE_IDR:
 		if (row->access != UVERBSD_TREE_NEW)
-			ua->data = uvd_replay_number(c, UVD_TRACE_HANDLE, ua->data);
+			ua->data = uvd_replay_number(c, UVD_ROLE_HANDLE, ua->data);
 		break;
 	case UVERBSD_TREE_FD:
 		if (row->access != UVERBSD_TREE_NEW)
-			ua->data_s64 = uvd_replay_number(c, UVD_TRACE_FD, ua->data_s64);
+			ua->data_s64 = uvd_replay_number(c, UVD_ROLE_FD, ua->data_s64);
 		break;
 	case UVERBSD_TREE_RAW_FD:
 		c->skip = "it uses a file of the client";

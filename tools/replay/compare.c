@@ -61,25 +61,10 @@ static bool call_is_query_of_device(const struct uvd_replay_call *c)
 
 /* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
-/* Returns the kind of number that an output is if the device chooses it, or NULL. */
-static const char *chosen_kind(const struct uvd_replay_call *c, const char *name)
+/* Is it a number that the device chose, and that the calls after this one can have? */
+static bool output_is_learned(enum uvd_role role)
 {
-	const enum uvd_role role = uvd_trace_output_role(c->was, name);
-
-	if (role == UVD_ROLE_FD)
-		return UVD_TRACE_FD;
-	return role >= UVD_ROLE_LKEY && role <= UVD_ROLE_WQN ? uvd_role_name(role) : NULL;
-}
-
-/*
- * Is the output of a role in which the two devices cannot be compared? The trace can be of another machine, and a peer's address
- * is replaced by the device's own.
- */
-static bool output_is_free(const struct uvd_replay_call *c, const char *name)
-{
-	const unsigned int same = c->f->other ? 0 : UVD_SAME_DRIVER;
-
-	return uvd_role_needs(uvd_trace_output_role(c->was, name)) & ~same;
+	return role == UVD_ROLE_FD || uvd_role_is_chosen(role);
 }
 
 /* Are the call's outputs about another device and its ports, a parse tree, or counts of events that were not read? */
@@ -116,29 +101,27 @@ static struct uvd_replay_region *region_of(const struct uvd_replay_call *c)
 	return region;
 }
 
-static bool output_is_same(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
+/* The address that work requests have for a region is that of the replayer's memory. */
+static bool output_is_equal(const struct uvd_replay_call *c, enum uvd_role role, const json_t *was, const json_t *now)
 {
-	const char *kind = chosen_kind(c, name);
-	const bool iova = uvd_trace_output_role(c->was, name) == UVD_ROLE_IOVA;
-	const struct uvd_replay_region *region = iova ? region_of(c) : NULL;
+	const struct uvd_replay_region *region = role == UVD_ROLE_IOVA ? region_of(c) : NULL;
 
 	if (region && json_is_integer(was) && (uint64_t)json_integer_value(was) == region->hca_va)
 		return json_is_integer(now) && (uint64_t)json_integer_value(now) == region->new_hca_va;
-	if (!kind || !json_is_integer(was) || !json_is_integer(now))
-		return json_equal(was, now);
-	return uvd_replay_number_is(c, kind, json_integer_value(was), json_integer_value(now));
+	return json_equal(was, now);
 }
 
 static void output_compare(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
 {
+	const enum uvd_role role = uvd_trace_output_role(c->was, name);
 	char expected[UVD_WORDS], result[UVD_WORDS];
 
-	if (output_is_free(c, name) || (c->was->creates && !strcmp(name, c->was->created_name)))
+	if (c->was->creates && !strcmp(name, c->was->created_name))
 		return;
-	if (output_is_same(c, name, was, now))
+	/* A descriptor is learned, whatever it is. */
+	if (role == UVD_ROLE_FD && json_is_integer(was) && json_is_integer(now))
 		return;
-	/* The list accepts any number that a driver chooses; here the pairs are known. */
-	if (!uvd_replay_number_is_listed(c, name) && uvd_replay_output_is_listed(c, name, was, now))
+	if (uvd_replay_output_agrees(c, name, was, now, output_is_equal(c, role, was, now)))
 		return;
 	value_text(was, expected);
 	value_text(now, result);
@@ -177,13 +160,13 @@ static struct uvd_replay_region *region_learn(struct uvd_replay_call *c)
 }
 
 /* A number of an object; OPEN_QP finds one that has its number already. */
-static void number_learn(struct uvd_replay_call *c, const char *name, const char *kind, uint64_t was, uint64_t now)
+static void number_learn(struct uvd_replay_call *c, const char *name, enum uvd_role kind, uint64_t was, uint64_t now)
 {
 	const uint32_t handle = call_numbers_owner(c);
 	uint64_t known;
 	char expected[64], result[64];
 
-	if (!strcmp(kind, UVD_TRACE_FD)) {
+	if (kind == UVD_ROLE_FD) {
 		uvd_replay_learn(c, kind, was, now);
 		return;
 	}
@@ -200,36 +183,40 @@ static void number_learn(struct uvd_replay_call *c, const char *name, const char
 static void numbers_learn(struct uvd_replay_call *c, const struct uvd_trace_decoded *now)
 {
 	struct uvd_replay_region *region;
-	const char *name, *kind;
+	enum uvd_role role;
+	const char *name;
 	json_t *value, *is;
 
 	if (c->was->creates)
-		uvd_replay_learn(c, UVD_TRACE_HANDLE, c->was->created, now->created);
+		uvd_replay_learn(c, UVD_ROLE_HANDLE, c->was->created, now->created);
 	region = region_learn(c);
 	json_object_foreach(c->was->out, name, value) {
 		is = json_object_get(now->out, name);
-		kind = json_is_integer(value) && json_is_integer(is) ? chosen_kind(c, name) : NULL;
-		if (!kind || (!c->was->creates && strcmp(kind, UVD_TRACE_FD) && !c->was->renews))
+		role = uvd_trace_output_role(c->was, name);
+		if (!json_is_integer(value) || !json_is_integer(is) || !output_is_learned(role) ||
+		    (!c->was->creates && role != UVD_ROLE_FD && !c->was->renews))
 			continue;
-		number_learn(c, name, kind, json_integer_value(value), json_integer_value(is));
-		if (region && !strcmp(kind, UVD_TRACE_LKEY))
+		number_learn(c, name, role, json_integer_value(value), json_integer_value(is));
+		if (region && role == UVD_ROLE_LKEY)
 			region->lkey = json_integer_value(value);
-		if (region && !strcmp(kind, UVD_TRACE_RKEY))
+		if (region && role == UVD_ROLE_RKEY)
 			region->rkey = json_integer_value(value);
 	}
 }
 
 static void numbers_lose(struct uvd_replay_call *c)
 {
-	const char *name, *kind;
+	enum uvd_role role;
+	const char *name;
 	json_t *value;
 
 	if (c->was->creates)
-		uvd_replay_learn_lost(c, UVD_TRACE_HANDLE, c->was->created);
+		uvd_replay_learn_lost(c, UVD_ROLE_HANDLE, c->was->created);
 	json_object_foreach(c->was->out, name, value) {
-		kind = json_is_integer(value) ? chosen_kind(c, name) : NULL;
-		if (kind && (c->was->creates || c->was->renews || !strcmp(kind, UVD_TRACE_FD)))
-			uvd_replay_learn_lost(c, kind, json_integer_value(value));
+		role = uvd_trace_output_role(c->was, name);
+		if (json_is_integer(value) && output_is_learned(role) &&
+		    (c->was->creates || c->was->renews || role == UVD_ROLE_FD))
+			uvd_replay_learn_lost(c, role, json_integer_value(value));
 	}
 }
 
@@ -348,7 +335,7 @@ static void result_compare(struct uvd_replay_call *c, long result)
 	if (call_uses_queue(c))
 		return;
 	if ((was < 0 || result < 0) && was != result) {
-		if (!result_is_free(c, was, result) && !uvd_replay_result_is_listed(c, was, result))
+		if (!result_is_free(c, was, result) && !uvd_replay_result_agrees(c, was, result))
 			uvd_replay_differs(c->r, c->was, "result", uvd_replay_result_text(was),
 					   uvd_replay_result_text(result));
 		if (was >= 0 && c->was->row)

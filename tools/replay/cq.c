@@ -81,7 +81,7 @@ static void completions_add(const struct uvd_replay_call *recorded, json_t *mine
 		return;
 	for (uint32_t n = 0; n < resp->count && sizeof(*resp) + (n + (size_t)1) * sizeof(wc) <= len; n++) {
 		memcpy(&wc, response + sizeof(*resp) + n * sizeof(wc), sizeof(wc));
-		if (!recorded || !uvd_replay_number_known(recorded, UVD_TRACE_QPN, wc.qp_num, &qpn))
+		if (!recorded || !uvd_replay_number_known(recorded, UVD_ROLE_QPN, wc.qp_num, &qpn))
 			qpn = wc.qp_num;
 		text = completion_text(&wc, qpn);
 		json_array_foreach(other, i, there)

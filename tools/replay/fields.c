@@ -26,27 +26,13 @@ const char *uvd_replay_last(const char *name)
 	return dot ? dot + 1 : name;
 }
 
-/* Returns the kind of number (map.c) that a field or an attribute of this role has, or NULL. */
-static const char *number_kind(enum uvd_role role, uint16_t object)
+/* Does a field or an attribute of this role have a number that the device chose? */
+static bool role_is_replaced(enum uvd_role role, uint16_t object)
 {
-	switch (role) {
-	case UVD_ROLE_LKEY:
-		return UVD_TRACE_LKEY;
-	case UVD_ROLE_RKEY:
-		return UVD_TRACE_RKEY;
-	case UVD_ROLE_QPN:
-		return UVD_TRACE_QPN;
-	case UVD_ROLE_SRQN:
-		return UVD_TRACE_SRQN;
-	case UVD_ROLE_WQN:
-		return UVD_TRACE_WQN;
-	case UVD_ROLE_FD: /* of a file of the client's: the trace does not have it */
-		return object == UVD_NO_OBJECT ? NULL : UVD_TRACE_FD;
-	case UVD_ROLE_HANDLE:
-		return UVD_TRACE_HANDLE;
-	default:
-		return NULL;
-	}
+	/* The trace does not have a file of the client's. */
+	if (role == UVD_ROLE_FD)
+		return object != UVD_NO_OBJECT;
+	return role == UVD_ROLE_HANDLE || uvd_role_is_chosen(role);
 }
 
 /*
@@ -62,15 +48,15 @@ static bool handle_is_used(const struct uvd_replay_call *c, const char *whole)
 static void field_replace(struct uvd_replay_call *c, const char *whole, const struct uvd_field *f, bool read,
 			  uint8_t *bytes)
 {
-	const char *kind = number_kind(f->role, f->object);
 	const uint64_t was = uvd_field_get(f, bytes);
 
 	json_object_set_new(c->values, f->name, json_integer(was));
-	if (!kind || f->count || !read || (f->role == UVD_ROLE_HANDLE && !handle_is_used(c, whole)))
+	if (!role_is_replaced(f->role, f->object) || f->count || !read ||
+	    (f->role == UVD_ROLE_HANDLE && !handle_is_used(c, whole)))
 		return;
 	if (f->optional && (int32_t)was == -1)
 		return;
-	uvd_field_put(f, uvd_replay_number(c, kind, was), bytes);
+	uvd_field_put(f, uvd_replay_number(c, f->role, was), bytes);
 }
 
 /* Replaces the address of a peer's or the caller's region by the memory of the region that its key names. */
@@ -139,12 +125,12 @@ static void work_requests_replace(struct uvd_replay_call *c, const struct uvd_st
 static void handles_replace(struct uvd_replay_call *c, const struct uvd_struct *of, uint8_t *tail, size_t len)
 {
 	const uint64_t num = uvd_struct_tail_count(of, c->request, of->size);
-	const char *kind = number_kind(of->tail_role, of->tail_object);
+	const bool replaced = role_is_replaced(of->tail_role, of->tail_object);
 	uint32_t handle;
 
-	for (size_t i = 0; kind && i < num && (i + 1) * sizeof(handle) <= len; i++) {
+	for (size_t i = 0; replaced && i < num && (i + 1) * sizeof(handle) <= len; i++) {
 		memcpy(&handle, tail + i * sizeof(handle), sizeof(handle));
-		handle = uvd_replay_number(c, kind, handle);
+		handle = uvd_replay_number(c, of->tail_role, handle);
 		memcpy(tail + i * sizeof(handle), &handle, sizeof(handle));
 	}
 }
@@ -211,7 +197,6 @@ void uvd_replay_value(struct uvd_replay_call *c, const char *name, const struct 
 		      size_t len)
 {
 	const struct uvd_struct *of = fields->of;
-	const char *kind = number_kind(fields->role, fields->object);
 	char prefix[UVD_SHORT_NAME + 24];
 	uint64_t value = 0;
 
@@ -231,8 +216,8 @@ void uvd_replay_value(struct uvd_replay_call *c, const char *name, const struct 
 		return;
 	memcpy(&value, data, len);
 	json_object_set_new(c->values, name, json_integer(value));
-	if (kind) {
-		value = uvd_replay_number(c, kind, value);
+	if (role_is_replaced(fields->role, fields->object)) {
+		value = uvd_replay_number(c, fields->role, value);
 		memcpy(data, &value, len);
 	}
 }

@@ -12,12 +12,6 @@
 
 /* ---- what the conditions of its rows ask ------------------------------------------------------------------------- */
 
-struct asked {
-	const struct uvd_replay_call *c;
-	const char *output; /* the name of the output that differs, or NULL */
-	uint64_t kernel; /* its value with the kernel */
-};
-
 const char *uvd_replay_listed_name(const char *name)
 {
 	static const char *const begins[] = { "IB_USER_VERBS_EX_CMD_", "IB_USER_VERBS_CMD_", "UVERBS_METHOD_" };
@@ -57,20 +51,18 @@ static bool header_value(const struct uvd_replay_call *c, const char *name, uint
 
 static bool asked_value(const void *of, const char *name, uint64_t *value)
 {
-	const struct asked *asked = of;
-	const json_t *input = json_object_get(asked->c->values, name);
+	const struct uvd_replay_call *c = of;
+	const json_t *input = json_object_get(c->values, name);
 
-	if (header_value(asked->c, name, value))
+	if (header_value(c, name, value))
 		return true;
-	if (!input && (!asked->output || strcmp(name, asked->output)))
-		return false;
-	*value = input ? (uint64_t)json_integer_value(input) : asked->kernel;
-	return true;
+	*value = json_integer_value(input);
+	return input;
 }
 
 static bool asked_has_attr(const void *of, const char *pattern)
 {
-	const struct uvd_replay_call *c = ((const struct asked *)of)->c;
+	const struct uvd_replay_call *c = of;
 	json_t *name;
 	size_t i;
 
@@ -82,12 +74,12 @@ static bool asked_has_attr(const void *of, const char *pattern)
 
 static uint64_t asked_qp_now(const void *of)
 {
-	return uvd_replay_qp_now(((const struct asked *)of)->c);
+	return uvd_replay_qp_now(of);
 }
 
 static bool asked_qp_after(const void *of, const char *call)
 {
-	return uvd_replay_qp_after(((const struct asked *)of)->c, call);
+	return uvd_replay_qp_after(of, call);
 }
 
 static enum uvd_prog_front call_front(const struct uvd_replay_call *c)
@@ -97,20 +89,33 @@ static enum uvd_prog_front call_front(const struct uvd_replay_call *c)
 	return c->ioctl ? UVD_PROG_INVOKE : UVD_PROG_WRITE;
 }
 
-static bool is_listed(const struct asked *of, bool failed, const char *item, const char *kernel, const char *ours)
+/* Without a row the call has no name in the list. */
+static struct uvd_prog_asked call_asked(const struct uvd_replay_call *c)
 {
-	const struct uvd_prog_asked asked = {
-		.call = uvd_replay_listed_name(of->c->row->name),
-		.front = uvd_prog_front_names[call_front(of->c)],
-		.failed = failed,
-		.of = of,
+	return (struct uvd_prog_asked){
+		.call = uvd_replay_listed_name(c->row->name),
+		.front = uvd_prog_front_names[call_front(c)],
+		.of = c,
 		.value = asked_value,
 		.has_attr = asked_has_attr,
 		.qp_now = asked_qp_now,
 		.qp_after = asked_qp_after,
 	};
+}
 
-	return uvd_prog_listed(&of->c->r->list, &asked, item, kernel, ours);
+/* The trace can be of another machine, and a peer's address is replaced by the device's own. */
+struct uvd_prog_answers uvd_replay_answers(const struct uvd_replay_call *c)
+{
+	return (struct uvd_prog_answers){
+		.list = c->row ? &c->r->list : NULL,
+		.numbers = &c->r->numbers,
+		.asked = c->row ? call_asked(c) : (struct uvd_prog_asked){},
+		.ours_is_kernel = c->r->kernel,
+		.same = c->f->other ? 0 : UVD_SAME_DRIVER,
+		.complete = true,
+		.scope = c->was->open ? c->was->open->file.number : 0,
+		.of.file = c->f->file,
+	};
 }
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
@@ -120,13 +125,12 @@ const char *uvd_replay_result_text(long result)
 	return result < 0 ? uvd_errno_name(-result) : "ok";
 }
 
-bool uvd_replay_result_is_listed(const struct uvd_replay_call *c, long was, long now)
+bool uvd_replay_result_agrees(const struct uvd_replay_call *c, long was, long now)
 {
-	const long kernel = c->r->kernel ? now : was, ours = c->r->kernel ? was : now;
-	const struct asked asked = { .c = c };
+	struct uvd_prog_answers a = uvd_replay_answers(c);
 
-	return c->row &&
-	       is_listed(&asked, kernel < 0, "result", uvd_replay_result_text(kernel), uvd_replay_result_text(ours));
+	a.asked.failed = (c->r->kernel ? now : was) < 0;
+	return uvd_prog_results_agree(&a, was == now, uvd_replay_result_text(was), uvd_replay_result_text(now));
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------------------------- */
@@ -189,35 +193,28 @@ static bool output_number(const struct uvd_replay_call *c, const char *name, con
 	return !strncmp(text, "0x", 2) && !*end && strlen(text) <= 18;
 }
 
-static bool word_is_listed(const struct uvd_replay_call *c, const char *word, uint64_t kernel, uint64_t ours)
-{
-	const struct asked asked = { .c = c, .output = word, .kernel = kernel };
-	char ktext[24], otext[24];
-
-	return is_listed(&asked, false, word, uvd_prog_number_text(kernel, ktext), uvd_prog_number_text(ours, otext));
-}
-
 /* A row has the name of a field ("cqe"), or of the struct in which it is ("odp_caps"). */
-bool uvd_replay_output_is_listed(const struct uvd_replay_call *c, const char *name, const json_t *was,
-				 const json_t *now)
+bool uvd_replay_output_agrees(const struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now,
+			      bool equal)
 {
-	uint64_t kernel, ours;
+	const struct uvd_prog_answers a = uvd_replay_answers(c);
 	char outer[UVD_SHORT_NAME];
+	struct uvd_prog_output o = {
+		.name = uvd_replay_output_word(name),
+		.outer = strchr(name, '.') ? outer : NULL,
+		.role = uvd_trace_output_role(c->was, name),
+		.equal = equal,
+	};
 
-	if (!c->row || !output_number(c, name, c->r->kernel ? now : was, &kernel) ||
-	    !output_number(c, name, c->r->kernel ? was : now, &ours))
-		return false;
 	snprintf(outer, sizeof(outer), "%s", name);
 	outer[strcspn(outer, ".")] = 0;
-	return word_is_listed(c, uvd_replay_output_word(name), kernel, ours) ||
-	       (strchr(name, '.') && word_is_listed(c, outer, kernel, ours));
-}
-
-bool uvd_replay_number_is_listed(const struct uvd_replay_call *c, const char *name)
-{
-	for (unsigned int i = 0; i < c->r->list.num; i++)
-		if (c->r->list.rows[i].chosen &&
-		    uvd_prog_list_match(c->r->list.rows[i].item, uvd_replay_output_word(name)))
-			return true;
-	return false;
+	if (!now)
+		return uvd_prog_output_is_free(&a, o.role);
+	o.is_number = c->row && output_number(c, name, was, &o.theirs) && output_number(c, name, now, &o.ours);
+	if (!uvd_role_is_chosen(o.role) || !json_is_integer(was) || !json_is_integer(now))
+		return uvd_prog_outputs_agree(&a, &o);
+	o.is_number = true;
+	o.theirs = json_integer_value(was);
+	o.ours = json_integer_value(now);
+	return uvd_prog_numbers_agree(&a, &o);
 }

@@ -11,25 +11,27 @@
 #include "replay.h"
 
 /* Handles and descriptors belong to an open file; the device has the other numbers. */
-static uint64_t number_scope(const struct uvd_replay_call *c, const char *kind)
+static uint64_t number_scope(const struct uvd_replay_call *c, enum uvd_role kind)
 {
-	if (!strcmp(kind, UVD_TRACE_HANDLE) || !strcmp(kind, UVD_TRACE_FD))
+	if (kind == UVD_ROLE_HANDLE || kind == UVD_ROLE_FD)
 		return c->f->file;
 	return c->was->open ? c->was->open->file.number : 0;
 }
 
-static struct uvd_prog_number number_new(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now,
-					 enum uvd_prog_number_state state)
+static struct uvd_prog_number number_new(const struct uvd_replay_call *c, enum uvd_role kind, uint64_t was,
+					 uint64_t now, enum uvd_prog_number_state state)
 {
-	struct uvd_prog_number pair = {
-		.scope = number_scope(c, kind), .theirs = was, .ours = now, .of.file = c->f->file, .state = state
+	return (struct uvd_prog_number){
+		.kind = kind,
+		.scope = number_scope(c, kind),
+		.theirs = was,
+		.ours = now,
+		.of.file = c->f->file,
+		.state = state,
 	};
-
-	snprintf(pair.kind, sizeof(pair.kind), "%s", kind);
-	return pair;
 }
 
-static const struct uvd_prog_number *number_find(const struct uvd_replay_call *c, const char *kind, uint64_t was)
+static const struct uvd_prog_number *number_find(const struct uvd_replay_call *c, enum uvd_role kind, uint64_t was)
 {
 	return uvd_prog_numbers_find(&c->r->numbers, kind, number_scope(c, kind), was);
 }
@@ -40,25 +42,25 @@ static void descriptor_close(const struct uvd_prog_number *fd)
 		close(fd->ours);
 }
 
-void uvd_replay_learn(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now)
+void uvd_replay_learn(struct uvd_replay_call *c, enum uvd_role kind, uint64_t was, uint64_t now)
 {
 	const struct uvd_prog_number pair = number_new(c, kind, was, now, UVD_PROG_NUMBER_GONE),
 				     *before = number_find(c, kind, was);
 
 	/* The client closed its descriptor before it got this number again: the trace does not tell closes of events. */
-	if (before && !strcmp(kind, UVD_TRACE_FD) && before->ours != now)
+	if (before && kind == UVD_ROLE_FD && before->ours != now)
 		descriptor_close(before);
 	uvd_prog_numbers_note(&c->r->numbers, &pair);
 }
 
-void uvd_replay_learn_lost(struct uvd_replay_call *c, const char *kind, uint64_t was)
+void uvd_replay_learn_lost(struct uvd_replay_call *c, enum uvd_role kind, uint64_t was)
 {
 	const struct uvd_prog_number pair = number_new(c, kind, was, 0, UVD_PROG_NUMBER_LOST);
 
 	uvd_prog_numbers_note(&c->r->numbers, &pair);
 }
 
-uint64_t uvd_replay_number(struct uvd_replay_call *c, const char *kind, uint64_t was)
+uint64_t uvd_replay_number(struct uvd_replay_call *c, enum uvd_role kind, uint64_t was)
 {
 	const struct uvd_prog_number *pair = number_find(c, kind, was);
 
@@ -69,7 +71,7 @@ uint64_t uvd_replay_number(struct uvd_replay_call *c, const char *kind, uint64_t
 	return pair->ours;
 }
 
-bool uvd_replay_number_known(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t *now)
+bool uvd_replay_number_known(const struct uvd_replay_call *c, enum uvd_role kind, uint64_t was, uint64_t *now)
 {
 	const struct uvd_prog_number *pair = number_find(c, kind, was);
 
@@ -79,27 +81,20 @@ bool uvd_replay_number_known(const struct uvd_replay_call *c, const char *kind, 
 	return true;
 }
 
-bool uvd_replay_number_bind(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now, uint32_t handle)
+bool uvd_replay_number_bind(struct uvd_replay_call *c, enum uvd_role kind, uint64_t was, uint64_t now, uint32_t handle)
 {
+	const struct uvd_prog_output o = { .role = kind, .is_number = true, .theirs = was, .ours = now };
 	struct uvd_prog_number pair = number_new(c, kind, was, now, UVD_PROG_NUMBER_LIVE);
+	struct uvd_prog_answers a = uvd_replay_answers(c);
 
-	pair.of.handle = handle;
+	a.gives = true;
+	a.of.handle = pair.of.handle = handle;
 	uvd_prog_numbers_reuse(&c->r->numbers, kind, pair.scope, was);
-	if (uvd_prog_numbers_bind(&c->r->numbers, &pair))
+	if (uvd_prog_numbers_agree(&a, &o))
 		return true;
 	/* The calls after this one use it all the same. */
 	uvd_prog_numbers_note(&c->r->numbers, &pair);
 	return false;
-}
-
-bool uvd_replay_number_is(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now)
-{
-	const struct uvd_prog_number *pair = number_find(c, kind, was);
-
-	/* Several objects can have the recorded number 0, which is none: then the object tells. */
-	if (uvd_prog_numbers_are_bound(&c->r->numbers, kind, number_scope(c, kind), was, now))
-		return true;
-	return pair && pair->state != UVD_PROG_NUMBER_LOST ? pair->ours == now : was == now;
 }
 
 void uvd_replay_numbers_end(struct uvd_replay *r, uint64_t file, const uint32_t *handle)
@@ -111,9 +106,9 @@ void uvd_replay_forget(struct uvd_replay *r, uint64_t file)
 {
 	uvd_replay_numbers_end(r, file, NULL);
 	for (const struct uvd_prog_number *p = r->numbers.others; p; p = p->next)
-		if (p->scope == file && !strcmp(p->kind, UVD_TRACE_FD) &&
-		    p == uvd_prog_numbers_find(&r->numbers, UVD_TRACE_FD, file, p->theirs))
+		if (p->scope == file && p->kind == UVD_ROLE_FD &&
+		    p == uvd_prog_numbers_find(&r->numbers, UVD_ROLE_FD, file, p->theirs))
 			descriptor_close(p);
-	uvd_prog_numbers_forget(&r->numbers, UVD_TRACE_FD, file);
-	uvd_prog_numbers_forget(&r->numbers, UVD_TRACE_HANDLE, file);
+	uvd_prog_numbers_forget(&r->numbers, UVD_ROLE_FD, file);
+	uvd_prog_numbers_forget(&r->numbers, UVD_ROLE_HANDLE, file);
 }

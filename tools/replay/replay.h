@@ -112,22 +112,20 @@ void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, con
 
 /* ---- numbers.c --------------------------------------------------------------------------------------------------- */
 
-/* A recorded number that the device chose, and its own. kind: UVD_TRACE_HANDLE, UVD_TRACE_FD, UVD_TRACE_LKEY and so on. */
-void uvd_replay_learn(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now);
+/* A recorded number that the device chose, and its own. kind: UVD_ROLE_HANDLE, _FD, _LKEY and so on. */
+void uvd_replay_learn(struct uvd_replay_call *c, enum uvd_role kind, uint64_t was, uint64_t now);
 /* The object was not created again: calls that use it are not made. */
-void uvd_replay_learn_lost(struct uvd_replay_call *c, const char *kind, uint64_t was);
+void uvd_replay_learn_lost(struct uvd_replay_call *c, enum uvd_role kind, uint64_t was);
 /* Returns the device's own number, or `was` if the trace does not tell where it is from. Sets c->skip if it is lost. */
-uint64_t uvd_replay_number(struct uvd_replay_call *c, const char *kind, uint64_t was);
+uint64_t uvd_replay_number(struct uvd_replay_call *c, enum uvd_role kind, uint64_t was);
 /* Finds what stands for a recorded number. Returns false if the trace does not tell where it is from, or it is lost. */
-bool uvd_replay_number_known(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t *now);
+bool uvd_replay_number_known(const struct uvd_replay_call *c, enum uvd_role kind, uint64_t was, uint64_t *now);
 
 /*
  * Learns the number that the device chose for the object with this recorded handle. Returns false if another object that
  * exists has it.
  */
-bool uvd_replay_number_bind(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now, uint32_t handle);
-/* Does `now` stand for the recorded number? One that no object of the trace has stands for itself. */
-bool uvd_replay_number_is(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now);
+bool uvd_replay_number_bind(struct uvd_replay_call *c, enum uvd_role kind, uint64_t was, uint64_t now, uint32_t handle);
 /* The object with this recorded handle, or (NULL) all objects of the file, have their numbers no longer. */
 void uvd_replay_numbers_end(struct uvd_replay *r, uint64_t file, const uint32_t *handle);
 /* Forgets the numbers of a file that is closed, and closes its descriptors. */
@@ -170,12 +168,12 @@ const char *uvd_replay_listed_name(const char *name);
 /* Returns the name of an output as the list and programs have it: "cqe" of "resp_cqe". */
 const char *uvd_replay_output_word(const char *name);
 const char *uvd_replay_result_text(long result);
-/* Is it a difference that the list has? */
-bool uvd_replay_result_is_listed(const struct uvd_replay_call *c, long was, long now);
-bool uvd_replay_output_is_listed(const struct uvd_replay_call *c, const char *name, const json_t *was,
-				 const json_t *now);
-/* Does the list accept whatever number a device chooses for this output? */
-bool uvd_replay_number_is_listed(const struct uvd_replay_call *c, const char *name);
+/* The recorded answer to the call and the device's: what the comparison asks about, but for gives and of.handle. */
+struct uvd_prog_answers uvd_replay_answers(const struct uvd_replay_call *c);
+/* Return true if the two agree, or may differ. now: NULL if it is not written. */
+bool uvd_replay_result_agrees(const struct uvd_replay_call *c, long was, long now);
+bool uvd_replay_output_agrees(const struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now,
+			      bool equal);
 
 /* ---- compare.c, cq.c --------------------------------------------------------------------------------------------- */
 

@@ -98,16 +98,6 @@ size_t uvd_image_get(const struct uvd_trace_image *image, enum uvd_piece_kind ki
 
 /* ---- decode.c, write.c, handles.c -------------------------------------------------------------------------------- */
 
-/* The kinds of numbers that the device chooses. An iova is none of these: it stands for memory of the client. */
-#define UVD_TRACE_QPN "qpn"
-#define UVD_TRACE_SRQN "srqn"
-#define UVD_TRACE_WQN "wqn"
-#define UVD_TRACE_LKEY "lkey"
-#define UVD_TRACE_RKEY "rkey"
-#define UVD_TRACE_FD "fd"
-#define UVD_TRACE_HANDLE "handle"
-#define UVD_TRACE_IOVA "iova"
-
 /* A call, or an entry of a mapped queue, by name. */
 struct uvd_trace_decoded {
 	bool entry; /* then `call` is `stand_in`, which has its file, time and process */
