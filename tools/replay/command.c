@@ -343,10 +343,7 @@ static int replay_trace_file(struct replay *r)
 					      .show = r->show,
 					      .hang = r->hang };
 
-	if (!r->record && !r->emit && !r->in_process)
-		return uvd_replay_trace(who, &o);
-	fprintf(stderr, "%s: %s: it is a trace: --in-process, --record and --emit-c are for programs\n", who, r->file);
-	return 2;
+	return uvd_replay_trace(who, &o);
 }
 
 static int replay_program_file(struct replay *r)
@@ -358,18 +355,21 @@ static int replay_program_file(struct replay *r)
 }
 
 /* The spellings of calls in files. The first that knows how the file begins is taken. */
-static const struct {
+static const struct reader {
+	const char *name;
 	bool (*knows)(const void *start, size_t len);
 	int (*replay)(struct replay *r); /* returns the exit status */
+	bool is_program; /* its calls can be made in this process, written as C, and get results */
 } readers[] = {
-	{ uvd_replay_is_trace, replay_trace_file },
-	{ uvd_prog_is_text, replay_program_file },
+	{ "trace", uvd_replay_is_trace, replay_trace_file },
+	{ "program", uvd_prog_is_text, replay_program_file, .is_program = true },
 };
 
-/* uvd_prog_load() has the messages for a file that cannot be read, or that is neither. */
-static int replay_by_reader(struct replay *r)
+/* Finds the reader of the file. uvd_prog_load() has the messages for a file that cannot be read, or that is neither. */
+static const struct reader *reader_find(const struct replay *r)
 {
-	char start[512];
+	const struct reader *reader = readers, *last = &readers[sizeof(readers) / sizeof(*readers) - 1];
+	char start[512] = "";
 	FILE *in = fopen(r->file, "re");
 	size_t len = 0;
 
@@ -377,10 +377,20 @@ static int replay_by_reader(struct replay *r)
 		len = fread(start, 1, sizeof(start), in);
 		fclose(in);
 	}
-	for (unsigned int i = 0; in && i < sizeof(readers) / sizeof(*readers); i++)
-		if (readers[i].knows(start, len))
-			return readers[i].replay(r);
-	return replay_program_file(r);
+	while (reader < last && !reader->knows(start, len))
+		reader++;
+	return reader;
+}
+
+static int replay_by_reader(struct replay *r)
+{
+	const struct reader *reader = reader_find(r);
+
+	if (reader->is_program || (!r->record && !r->emit && !r->in_process))
+		return reader->replay(r);
+	fprintf(stderr, "%s: %s: it is a %s: --in-process, --record and --emit-c are for programs\n", who, r->file,
+		reader->name);
+	return 2;
 }
 
 int uvd_cmd_replay(int argc, char **argv)
