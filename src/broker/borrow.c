@@ -270,8 +270,9 @@ static bool borrow_cancel_call(struct uvd_borrow *b)
 	return !ptrace(PTRACE_POKEUSER, b->tid, offsetof(struct user, regs.orig_rax), -1ull) && to_syscall_stop(b->tid);
 }
 
-long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[3])
+long uvd_borrow_call(struct uvd_borrow *b, enum uvd_syscall call, const long args[3])
 {
+	const struct uvd_syscall_numbers *nr = uvd_syscall_numbers(call);
 	struct user_regs_struct r = b->regs;
 
 	if (b->dead || b->disobeyed)
@@ -279,12 +280,12 @@ long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[
 	r.rip -= 2; /* both instructions have 2 bytes */
 	r.orig_rax = -1; /* not in a system call: the kernel must not restart one on the way out */
 	if (b->compat) {
-		r.rax = nr_i386;
+		r.rax = nr->i386;
 		r.rbx = args[0];
 		r.rcx = args[1];
 		r.rdx = args[2];
 	} else {
-		r.rax = nr;
+		r.rax = nr->x86_64;
 		r.rdi = args[0];
 		r.rsi = args[1];
 		r.rdx = args[2];

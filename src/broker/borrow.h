@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
+#include "broker/syscalls.h"
 
 struct uvd_borrow {
 	pid_t tid, tracer; /* tracer: the thread of ours that called uvd_borrow_seize() */
@@ -85,7 +86,7 @@ bool uvd_borrow_write(const struct uvd_borrow *b, uint64_t at, const void *buf, 
  * Executes one system call in the thread. Returns its result; -ESRCH: the thread died; -EPERM: it entered another
  * call, so nothing was executed, here or at an earlier call.
  */
-long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[3]);
+long uvd_borrow_call(struct uvd_borrow *b, enum uvd_syscall call, const long args[3]);
 /*
  * Restores the thread's state and detaches from it. *result: what its own call returns instead of the answer it got;
  * NULL: the answer stays. Returns 0; -ESRCH: the thread is dead. It is reaped only here, or with b->may_be_parent when

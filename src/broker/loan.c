@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "broker/borrow.h"
 #include "broker/child.h"
@@ -22,8 +21,6 @@
 #include "broker/waiting.h"
 #include "broker/way.h"
 #include "util/util.h"
-
-enum { I386_CLOSE = 6 };
 
 static bool yama_is_off(void)
 {
@@ -178,7 +175,7 @@ static int loan_release(struct uvd_borrow *b, const struct uvd_wire_request *r, 
 	const long result = r->value;
 
 	if (r->index && way >= 0)
-		uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ way });
+		uvd_borrow_call(b, UVD_SYSCALL_CLOSE, (long[3]){ way });
 	return uvd_borrow_release(b, r->flag ? &result : NULL);
 }
 

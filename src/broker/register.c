@@ -5,10 +5,7 @@
 #include <rdma/rdma_user_ioctl.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include "broker/borrow.h"
-
-enum { I386_CLOSE = 6, I386_IOCTL = 54 };
 
 _Static_assert(sizeof(struct uvd_register_call) <= UVD_BORROW_SCRATCH, "the call does not fit");
 _Static_assert(UVD_REG_DRIVER_DATA == sizeof(((struct ib_uverbs_attr *)NULL)->data), "the driver's data do not fit");
@@ -61,7 +58,7 @@ static int64_t register_execute(struct uvd_borrow *b, long number, const struct 
 	call = uvd_register_call(order, at);
 	if (!uvd_borrow_read(b, at, &saved, sizeof(saved)) || !uvd_borrow_write(b, at, &call, sizeof(call)))
 		return -EFAULT;
-	ret = uvd_borrow_call(b, SYS_ioctl, I386_IOCTL, (long[3]){ number, RDMA_VERBS_IOCTL, (long)at });
+	ret = uvd_borrow_call(b, UVD_SYSCALL_IOCTL, (long[3]){ number, RDMA_VERBS_IOCTL, (long)at });
 	*executed = !b->dead && !b->disobeyed;
 	/* If the response cannot be read, the region stays until its context is closed. */
 	if (!ret)
@@ -76,6 +73,6 @@ int64_t uvd_borrow_register_by(struct uvd_borrow *b, long number, const struct u
 
 	*executed = false;
 	ret = register_execute(b, number, order, executed);
-	uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ number });
+	uvd_borrow_call(b, UVD_SYSCALL_CLOSE, (long[3]){ number });
 	return b->dead ? -ESRCH : ret;
 }

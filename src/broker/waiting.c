@@ -15,35 +15,24 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
+#include "broker/syscalls.h"
 #include "util/util.h"
 
 enum { X32_BIT = 0x40000000, LONGEST_US = 2000000 };
 
 /*
- * The system calls in which a thread can wait for the engine, for all ABIs together. A number that is another call in
- * another ABI is no problem: there it never waits for a node.
+ * The system calls in which a thread can wait for the engine. A number counts in all ABIs together: where it is another call,
+ * that call never waits for a node.
  */
 static const struct wait_call {
-	unsigned int nr;
+	enum uvd_syscall call;
 	enum uvd_wait_for what;
 	int dirfd, path; /* of an open: the indexes of these arguments; dirfd -1: there is none */
-	bool ioctl;
 } calls[] = {
-	{ 1 /* write */, UVD_WAITS_IN_CALL },
-	{ 16 /* ioctl */, UVD_WAITS_IN_CALL, .ioctl = true },
-	{ 18 /* pwrite64 */, UVD_WAITS_IN_CALL },
-	{ 20 /* writev */, UVD_WAITS_IN_CALL },
-	{ 4 /* i386: write */, UVD_WAITS_IN_CALL },
-	{ 54 /* i386: ioctl */, UVD_WAITS_IN_CALL, .ioctl = true },
-	{ 146 /* i386: writev */, UVD_WAITS_IN_CALL },
-	{ 181 /* i386: pwrite64 */, UVD_WAITS_IN_CALL },
-	{ 514 /* x32: ioctl */, UVD_WAITS_IN_CALL, .ioctl = true },
-	{ 516 /* x32: writev */, UVD_WAITS_IN_CALL },
-	{ 2 /* open */, UVD_WAITS_IN_OPEN, -1, 0 },
-	{ 257 /* openat */, UVD_WAITS_IN_OPEN, 0, 1 },
-	{ 437 /* openat2, i386 too */, UVD_WAITS_IN_OPEN, 0, 1 },
-	{ 5 /* i386: open */, UVD_WAITS_IN_OPEN, -1, 0 },
-	{ 295 /* i386: openat */, UVD_WAITS_IN_OPEN, 0, 1 },
+	{ UVD_SYSCALL_WRITE, UVD_WAITS_IN_CALL },	  { UVD_SYSCALL_IOCTL, UVD_WAITS_IN_CALL },
+	{ UVD_SYSCALL_PWRITE64, UVD_WAITS_IN_CALL },	  { UVD_SYSCALL_WRITEV, UVD_WAITS_IN_CALL },
+	{ UVD_SYSCALL_OPEN, UVD_WAITS_IN_OPEN, -1, 0 },	  { UVD_SYSCALL_OPENAT, UVD_WAITS_IN_OPEN, 0, 1 },
+	{ UVD_SYSCALL_OPENAT2, UVD_WAITS_IN_OPEN, 0, 1 },
 };
 
 /*
@@ -325,7 +314,8 @@ static bool hidden_may_be_client(pid_t tid, const struct wait_call *call, const 
 {
 	if (nodes->root_clients == UVD_ROOT_REFUSE || !is_plain_exec(tid))
 		return false;
-	return call->what == UVD_WAITS_IN_OPEN || (call->ioctl && (uint32_t)w->arg[1] == RDMA_VERBS_IOCTL);
+	return call->what == UVD_WAITS_IN_OPEN ||
+	       (call->call == UVD_SYSCALL_IOCTL && (uint32_t)w->arg[1] == RDMA_VERBS_IOCTL);
 }
 
 /*
@@ -366,7 +356,7 @@ int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, 
 	if (err)
 		return err;
 	for (const struct wait_call *c = calls; c < calls + sizeof(calls) / sizeof(calls[0]); c++) {
-		if (c->nr != wait->nr || c->what != what)
+		if (c->what != what || !uvd_syscall_has_number(c->call, wait->nr))
 			continue;
 		if (what == UVD_WAITS_IN_OPEN ? !is_open_of_node(tid, c, wait, nodes)
 					      : !is_fd_of_node(tid, wait->arg[0], nodes))

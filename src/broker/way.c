@@ -15,13 +15,6 @@
 #include "broker/borrow.h"
 #include "broker/sender.h"
 
-enum {
-	I386_CLOSE = 6,
-	I386_DUP3 = 330,
-	I386_SOCKET = 359,
-	I386_RECVMSG = 372,
-};
-
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 /*
@@ -173,7 +166,7 @@ static int way_receive(struct uvd_borrow *b, long way)
 	len = make_message(b, at, &m);
 	if (!uvd_borrow_read(b, at, &saved, len) || !uvd_borrow_write(b, at, &m, len))
 		return -EFAULT;
-	n = uvd_borrow_call(b, SYS_recvmsg, I386_RECVMSG, (long[3]){ way, (long)at, MSG_CMSG_CLOEXEC | MSG_DONTWAIT });
+	n = uvd_borrow_call(b, UVD_SYSCALL_RECVMSG, (long[3]){ way, (long)at, MSG_CMSG_CLOEXEC | MSG_DONTWAIT });
 	if (n == 1 && !uvd_borrow_read(b, at, &m, len))
 		n = -EFAULT;
 	uvd_borrow_write(b, at, &saved, len);
@@ -209,10 +202,10 @@ static ino_t socket_ino(const struct uvd_borrow *b, long fd)
  */
 static int take_place(struct uvd_borrow *b, long way, int got, ino_t ino)
 {
-	long ret = uvd_borrow_call(b, SYS_dup3, I386_DUP3, (long[3]){ got, way, O_CLOEXEC });
+	long ret = uvd_borrow_call(b, UVD_SYSCALL_DUP3, (long[3]){ got, way, O_CLOEXEC });
 
 	if (ret == way)
-		uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ got });
+		uvd_borrow_call(b, UVD_SYSCALL_CLOSE, (long[3]){ got });
 	if (ret != way || (ino && socket_ino(b, way) != ino))
 		return ret < 0 ? ret : -EPERM;
 	return way;
@@ -226,7 +219,7 @@ long uvd_way_pass(struct uvd_ways *ways, int place, struct uvd_borrow *b, int fd
 
 	if (fstat(fd, &st))
 		return -errno;
-	way = uvd_borrow_call(b, SYS_socket, I386_SOCKET, (long[3]){ AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0 });
+	way = uvd_borrow_call(b, UVD_SYSCALL_SOCKET, (long[3]){ AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0 });
 	if (way < 0)
 		return way;
 	ino = socket_ino(b, way);
@@ -236,6 +229,6 @@ long uvd_way_pass(struct uvd_ways *ways, int place, struct uvd_borrow *b, int fd
 	if (ret >= 0)
 		ret = take_place(b, way, ret, S_ISSOCK(st.st_mode) ? st.st_ino : 0);
 	if (ret < 0)
-		uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ way });
+		uvd_borrow_call(b, UVD_SYSCALL_CLOSE, (long[3]){ way });
 	return b->dead ? -ESRCH : ret;
 }

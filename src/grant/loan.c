@@ -5,14 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "account/account.h"
 #include "client/client.h"
 #include "grant/grant.h"
 #include "grant/loan.h"
-
-enum { I386_CLOSE = 6 };
 
 /* ---- its place --------------------------------------------------------------------------------------------------- */
 
@@ -171,7 +168,7 @@ int uvd_loan_release(struct uvd_loan *l, bool close_it, const long *result)
 		return err;
 	}
 	if (close_it)
-		uvd_borrow_call(&l->b, SYS_close, I386_CLOSE, (long[3]){ l->way });
+		uvd_borrow_call(&l->b, UVD_SYSCALL_CLOSE, (long[3]){ l->way });
 	return uvd_borrow_release(&l->b, result);
 }
 

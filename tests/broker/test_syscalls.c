@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The numbers of system calls in one ABI against the kernel's header for it. ABI_HEADER names that header and ABI the field, as
+ * the headers of two ABIs do not fit into one file.
+ */
+#include ABI_HEADER
+#include "../suite.h"
+#include "broker/syscalls.h"
+
+#define CALL(call, number) \
+	do { \
+		ck_assert_uint_eq(uvd_syscall_numbers(call)->ABI, number); \
+		ck_assert(uvd_syscall_has_number(call, number)); \
+		checked++; \
+	} while (0)
+
+START_TEST(test_numbers_of_system_calls_are_the_kernels)
+{
+	int checked = 0;
+
+	CALL(UVD_SYSCALL_CLOSE, __NR_close);
+	CALL(UVD_SYSCALL_DUP3, __NR_dup3);
+	CALL(UVD_SYSCALL_IOCTL, __NR_ioctl);
+	CALL(UVD_SYSCALL_OPEN, __NR_open);
+	CALL(UVD_SYSCALL_OPENAT, __NR_openat);
+	CALL(UVD_SYSCALL_OPENAT2, __NR_openat2);
+	CALL(UVD_SYSCALL_PWRITE64, __NR_pwrite64);
+	CALL(UVD_SYSCALL_RECVMSG, __NR_recvmsg);
+	CALL(UVD_SYSCALL_SOCKET, __NR_socket);
+	CALL(UVD_SYSCALL_WRITE, __NR_write);
+	CALL(UVD_SYSCALL_WRITEV, __NR_writev);
+	ck_assert_int_eq(checked, UVD_NUM_SYSCALLS);
+	ck_assert(!uvd_syscall_has_number(UVD_SYSCALL_WRITE, __NR_read));
+}
+END_TEST
+
+int main(void)
+{
+	TCase *t = tcase_create("syscalls");
+
+	tcase_add_test(t, test_numbers_of_system_calls_are_the_kernels);
+	return run_suite("syscalls", t);
+}
