@@ -103,28 +103,118 @@ static void tell_to_end(struct broker *b)
 
 /* ---- requests ------------------------------------------------------------------------------------------------------ */
 
-static int broker_make_node(struct broker *b, unsigned int index, int64_t asked, struct uvd_wire_answer *a, int *fd)
+/* One request, and the place for its answer. */
+struct served {
+	struct uvd_wire_request r;
+	struct uvd_device_config device; /* that follows the request, if wire.c's row of the operation says so */
+	struct uvd_wire_fds in;
+	struct uvd_wire_answer a;
+	int fd; /* goes with the answer; -1: none */
+};
+
+static int serve_connect(struct broker *b, struct served *s)
+{
+	return s->r.value >= 0 && s->r.value <= INT32_MAX
+		       ? uvd_children_start(&b->children, s->r.index, s->in.fd[0], s->r.value, b->view, &b->ways)
+		       : -EINVAL;
+}
+
+static int serve_node(struct broker *b, struct served *s)
 {
 	_Atomic uint64_t *place = uvd_nodes_place(b->nodes);
-	int number = asked, err;
+	int number = s->r.value, err;
 	dev_t rdev = 0;
 
-	if (asked < -1 || asked >= UVD_NODE_NUMBERS)
+	if (s->r.value < -1 || s->r.value >= UVD_NODE_NUMBERS)
 		return -EINVAL;
 	if (!place) {
 		uvd_logf(b->config->log, UVD_ERR, "too many devices were removed that clients still have open");
 		return -ENFILE;
 	}
-	err = b->config->ops->node(b->config->arg, index, &number, &rdev, fd);
+	err = b->config->ops->node(b->config->arg, s->r.index, &number, &rdev, &s->fd);
 	if (err)
 		return err;
-	a->values[0] = number;
-	a->values[1] = rdev;
+	s->a.values[0] = number;
+	s->a.values[1] = rdev;
 	*place = rdev;
 	return 0;
 }
 
-static int begin_restart(struct broker *b)
+static int serve_add(struct broker *b, struct served *s)
+{
+	int ret = b->config->ops->add(b->config->arg, &s->device);
+
+	s->a.values[0] = ret;
+	return ret < 0 ? ret : 0;
+}
+
+static int serve_tables(struct broker *b, struct served *s)
+{
+	if (s->r.value < 0 || s->r.value > UVD_MAX_PORTS)
+		return -EINVAL;
+	return b->config->ops->tables(b->config->arg, s->r.index, s->r.value, &s->device);
+}
+
+static int serve_adapter(struct broker *b, struct served *s)
+{
+	dev_t rdev = 0;
+	int err = b->config->ops->adapter(b->config->arg, b->engine, s->r.index, &rdev);
+
+	if (!err)
+		b->nodes->adapters[s->r.index] = rdev;
+	return err;
+}
+
+static int serve_publish(struct broker *b, struct served *s)
+{
+	return b->config->ops->publish(b->config->arg, s->r.index);
+}
+
+static int serve_withdraw(struct broker *b, struct served *s)
+{
+	return b->config->ops->withdraw(b->config->arg, s->r.index);
+}
+
+static bool serve_has_port(const struct served *s)
+{
+	return s->r.value > 0 && s->r.value < 256;
+}
+
+static int serve_port(struct broker *b, struct served *s)
+{
+	return serve_has_port(s) ? b->config->ops->port(b->config->arg, s->r.index, s->r.value, s->r.flag) : -EINVAL;
+}
+
+static int serve_counters(struct broker *b, struct served *s)
+{
+	return serve_has_port(s) ? b->config->ops->counters(b->config->arg, s->r.index, s->r.value, s->r.counters)
+				 : -EINVAL;
+}
+
+static int serve_ucap(struct broker *b, struct served *s)
+{
+	dev_t rdev = 0;
+	int err = b->config->ops->ucap(b->config->arg, s->r.name, &rdev, &s->fd);
+
+	if (!err)
+		s->a.values[0] = rdev;
+	return err;
+}
+
+static int serve_ucap_gone(struct broker *b, struct served *s)
+{
+	return b->config->ops->ucap_gone(b->config->arg, s->r.name);
+}
+
+static int serve_ready(struct broker *b, struct served *s)
+{
+	int err = b->config->ops->ready(b->config->arg);
+
+	b->ready = b->ready || !err;
+	return err;
+}
+
+static int serve_restart(struct broker *b, struct served *s)
 {
 	if (b->asked || !b->ready)
 		return -EINVAL;
@@ -140,86 +230,61 @@ static int begin_restart(struct broker *b)
 /*
  * Copies a plug-in into a slot. Its constructors run in a child meanwhile, which does not inherit the table.
  */
-static int broker_copy_plugin(struct broker *b, const struct uvd_wire_request *r, int64_t nth, const char *name,
-			      struct uvd_wire_answer *a, int *fd)
+static int broker_copy_plugin(struct broker *b, struct served *s, int64_t nth, const char *name)
 {
 	if (madvise((void *)b->view, sizeof(*b->view), MADV_DONTFORK))
 		return -errno;
-	a->values[0] = b->config->ops->plugin(b->config->arg, r->index, nth, name, fd);
+	s->a.values[0] = b->config->ops->plugin(b->config->arg, s->r.index, nth, name, &s->fd);
 	return madvise((void *)b->view, sizeof(*b->view), MADV_DOFORK) ? -errno : 0;
 }
 
+static int serve_plugin(struct broker *b, struct served *s)
+{
+	return broker_copy_plugin(b, s, -1, s->r.name);
+}
+
+static int serve_plugin_option(struct broker *b, struct served *s)
+{
+	return broker_copy_plugin(b, s, s->r.value, NULL);
+}
+
 /* Waits for nobody: the user namespace and the ids of a process can be read without its locks. */
-static int broker_tell_owners(const struct uvd_wire_request *r, int *fd)
+static int serve_peer_owners(struct broker *b, struct served *s)
 {
 	uid_t uids[UVD_WIRE_OWNERS_MAX];
-	int ret = r->value >= 0 && r->value <= UINT32_MAX ? uvd_peer_owners(r->tid, r->value, uids, UVD_WIRE_OWNERS_MAX)
-							  : -EINVAL;
+	int ret = s->r.value >= 0 && s->r.value <= UINT32_MAX
+			  ? uvd_peer_owners(s->r.tid, s->r.value, uids, UVD_WIRE_OWNERS_MAX)
+			  : -EINVAL;
 
 	if (ret >= 0)
 		ret = uvd_owners_pack(uids, ret);
 	if (ret >= 0)
-		*fd = ret;
+		s->fd = ret;
 	return ret < 0 ? ret : 0;
 }
 
-static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, const struct uvd_device_config *device,
-			    const struct uvd_wire_fds *in, struct uvd_wire_answer *a, int *fd)
-{
-	const struct uvd_broker_ops *ops = b->config->ops;
-	void *arg = b->config->arg;
-	dev_t rdev = 0;
-	int err;
-
-	switch (r->op) {
-	case UVD_WIRE_CONNECT:
-		return r->value >= 0 && r->value <= INT32_MAX
-			       ? uvd_children_start(&b->children, r->index, in->fd[0], r->value, b->view, &b->ways)
-			       : -EINVAL;
-	case UVD_WIRE_NODE:
-		return broker_make_node(b, r->index, r->value, a, fd);
-	case UVD_WIRE_ADD:
-		err = ops->add(arg, device);
-		a->values[0] = err;
-		return err < 0 ? err : 0;
-	case UVD_WIRE_TABLES:
-		return r->value >= 0 && r->value <= UVD_MAX_PORTS ? ops->tables(arg, r->index, r->value, device)
-								  : -EINVAL;
-	case UVD_WIRE_ADAPTER:
-		err = ops->adapter(arg, b->engine, r->index, &rdev);
-		if (!err)
-			b->nodes->adapters[r->index] = rdev;
-		return err;
-	case UVD_WIRE_PUBLISH:
-		return ops->publish(arg, r->index);
-	case UVD_WIRE_WITHDRAW:
-		return ops->withdraw(arg, r->index);
-	case UVD_WIRE_PORT:
-		return r->value > 0 && r->value < 256 ? ops->port(arg, r->index, r->value, r->flag) : -EINVAL;
-	case UVD_WIRE_COUNTERS:
-		return r->value > 0 && r->value < 256 ? ops->counters(arg, r->index, r->value, r->counters) : -EINVAL;
-	case UVD_WIRE_UCAP:
-		err = ops->ucap(arg, r->name, &rdev, fd);
-		if (!err)
-			a->values[0] = rdev;
-		return err;
-	case UVD_WIRE_UCAP_GONE:
-		return ops->ucap_gone(arg, r->name);
-	case UVD_WIRE_PLUGIN:
-		return broker_copy_plugin(b, r, -1, r->name, a, fd);
-	case UVD_WIRE_PLUGIN_OPTION:
-		return broker_copy_plugin(b, r, r->value, NULL, a, fd);
-	case UVD_WIRE_PEER_OWNERS:
-		return broker_tell_owners(r, fd);
-	case UVD_WIRE_READY:
-		err = ops->ready(arg);
-		b->ready = b->ready || !err;
-		return err;
-	case UVD_WIRE_RESTART:
-		return begin_restart(b);
-	}
-	return -EINVAL;
-}
+/*
+ * The operations that the broker's own loop serves: all of UVD_WIRE_CONTROL. A function returns the answer's result, and must not
+ * wait for a client.
+ */
+static int (*const serve_rows[UVD_WIRE_OPS])(struct broker *b, struct served *s) = {
+	[UVD_WIRE_CONNECT] = serve_connect,
+	[UVD_WIRE_NODE] = serve_node,
+	[UVD_WIRE_ADD] = serve_add,
+	[UVD_WIRE_TABLES] = serve_tables,
+	[UVD_WIRE_ADAPTER] = serve_adapter,
+	[UVD_WIRE_PUBLISH] = serve_publish,
+	[UVD_WIRE_WITHDRAW] = serve_withdraw,
+	[UVD_WIRE_PORT] = serve_port,
+	[UVD_WIRE_COUNTERS] = serve_counters,
+	[UVD_WIRE_UCAP] = serve_ucap,
+	[UVD_WIRE_UCAP_GONE] = serve_ucap_gone,
+	[UVD_WIRE_PLUGIN] = serve_plugin,
+	[UVD_WIRE_PLUGIN_OPTION] = serve_plugin_option,
+	[UVD_WIRE_PEER_OWNERS] = serve_peer_owners,
+	[UVD_WIRE_READY] = serve_ready,
+	[UVD_WIRE_RESTART] = serve_restart,
+};
 
 /*
  * Receives and answers one request. Returns 0; -EPIPE: the engine process has closed its socket; another negative
@@ -227,11 +292,9 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
  */
 static int answer_request(struct broker *b)
 {
-	struct uvd_wire_fds in, out = uvd_wire_no_fds;
-	struct uvd_wire_request r;
-	struct uvd_device_config device;
-	struct uvd_wire_answer a;
-	int err = uvd_wire_asked_with(b->sock, UVD_WIRE_CONTROL, &r, &device, &in);
+	struct served s = { .fd = -1 };
+	struct uvd_wire_fds out = uvd_wire_no_fds;
+	int err = uvd_wire_asked_with(b->sock, UVD_WIRE_CONTROL, &s.r, &s.device, &s.in);
 
 	if (err && err != -EMFILE) {
 		if (err != -EPIPE)
@@ -239,16 +302,19 @@ static int answer_request(struct broker *b)
 				 uvd_errno_name(err));
 		return err;
 	}
-	a = (struct uvd_wire_answer){ .version = UVD_WIRE_VERSION, .op = r.op };
-	a.result = err ? err : broker_carry_out(b, &r, &device, &in, &a, &out.fd[0]);
-	if (a.result < 0)
+	s.a = (struct uvd_wire_answer){ .version = UVD_WIRE_VERSION, .op = s.r.op };
+	if (!err)
+		err = serve_rows[s.r.op] ? serve_rows[s.r.op](b, &s) : -EINVAL;
+	s.a.result = err;
+	out.fd[0] = s.fd;
+	if (s.a.result < 0)
 		uvd_wire_close(&out);
-	a.num_fds = out.fd[0] >= 0;
-	err = uvd_wire_answer(b->sock, &a, &out);
+	s.a.num_fds = out.fd[0] >= 0;
+	err = uvd_wire_answer(b->sock, &s.a, &out);
 	if (err && err != -EPIPE)
 		uvd_logf(b->config->log, UVD_ERR, "the engine process does not read its answers (%s): killing it",
 			 uvd_errno_name(err));
-	uvd_wire_close(&in);
+	uvd_wire_close(&s.in);
 	uvd_wire_close(&out);
 	return err;
 }
