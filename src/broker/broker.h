@@ -12,6 +12,7 @@
 #include "broker/loader.h"
 #include "broker/node.h"
 #include "broker/owners.h"
+#include "broker/privilege.h"
 #include "broker/register.h"
 #include "broker/serve.h"
 #include "broker/way.h"

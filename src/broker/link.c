@@ -7,10 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "broker/owners.h"
+#include "util/util.h"
 
 enum { MAX_IDLE = 16 };
 
 struct uvd_link {
+	struct uvd_privilege privilege;
 	int sock;
 	pthread_mutex_t lock; /* one request to the broker itself at a time */
 	pthread_mutex_t idle_lock;
@@ -24,6 +26,7 @@ struct uvd_link *uvd_link_new(int sock)
 
 	if (!link)
 		return NULL;
+	link->privilege.ops = &uvd_link_ops;
 	link->sock = sock;
 	pthread_mutex_init(&link->lock, NULL);
 	pthread_mutex_init(&link->idle_lock, NULL);
@@ -40,6 +43,16 @@ void uvd_link_free(struct uvd_link *link)
 	pthread_mutex_destroy(&link->lock);
 	pthread_mutex_destroy(&link->idle_lock);
 	free(link);
+}
+
+struct uvd_privilege *uvd_link_privilege(struct uvd_link *link)
+{
+	return &link->privilege;
+}
+
+struct uvd_link *uvd_link_of(struct uvd_privilege *p)
+{
+	return container_of(p, struct uvd_link, privilege);
 }
 
 /*

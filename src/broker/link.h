@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include "broker/privilege.h"
 #include "broker/wire.h"
 
 struct uvd_link;
@@ -15,6 +16,11 @@ struct uvd_link;
 /* Takes ownership of sock. Returns NULL if there is no memory: then sock stays the caller's. */
 struct uvd_link *uvd_link_new(int sock);
 void uvd_link_free(struct uvd_link *link);
+/* The privileged operations by the broker. The table goes with the link. */
+struct uvd_privilege *uvd_link_privilege(struct uvd_link *link);
+struct uvd_link *uvd_link_of(struct uvd_privilege *p);
+/* link_ops.c. Internal to the room. */
+extern const struct uvd_privilege_ops uvd_link_ops;
 
 /*
  * Requests to the broker itself. Each returns 0 or a negative errno. *number: in, the number that the node must have, -1: any;

@@ -202,7 +202,8 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 		d->control = uvd_control_new(d->loop, options->control, uvd_daemon_answer, d, d->log, &err);
 	if (!d->control || (!d->link && !daemon_prepare(d)))
 		return false;
-	d->grants = uvd_grants_new(options->grant_fds, d->link, d->log);
+	d->privilege = d->link ? uvd_link_privilege(d->link) : uvd_local_new(d->log);
+	d->grants = d->privilege ? uvd_grants_new(options->grant_fds, d->privilege, d->log) : NULL;
 	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_object_plugins, &options->limits, d->log);
 	d->engine.lends = options->grant_fds;
 	if (!d->have_engine || !daemon_plugins(d) || uvd_options_give_texts(options, &d->engine))
@@ -253,6 +254,8 @@ static void daemon_stop(struct uvd_daemon *d)
 	}
 	uvd_control_free(d->control);
 	uvd_grants_free(d->grants);
+	if (!d->link)
+		uvd_local_free(d->privilege);
 	if (d->have_engine)
 		uvd_engine_fini(&d->engine);
 	uvd_plugins_free(d->plugins);

@@ -60,6 +60,7 @@ struct uvd_daemon {
 	const struct uvd_options *options;
 	struct uvd_log *log;
 	struct uvd_link *link; /* the broker; NULL: this process has the privileges itself */
+	struct uvd_privilege *privilege;
 	struct ev_loop *loop;
 	struct ev_signal on_term, on_int, on_hup;
 	struct ev_timer tick;

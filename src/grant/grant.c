@@ -4,7 +4,6 @@
 #include "client/client.h"
 #include "grant/grant.h"
 #include "grant/left.h"
-#include "grant/loan.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -41,7 +40,7 @@ enum {
 
 struct uvd_grants {
 	struct uvd_log *log;
-	struct uvd_link *link; /* NULL: this process borrows threads itself */
+	struct uvd_privilege *privilege;
 	bool enabled;
 	pthread_t watchdog;
 	pthread_mutex_t lock; /* protects what follows, and the jobs on the list */
@@ -53,7 +52,6 @@ struct uvd_grants {
 	unsigned int under_way; /* jobs whose clients wait */
 	unsigned int num_jobs; /* jobs that are not done; if the client was killed, until it is dead */
 	atomic_ulong granted, fell_back, gone, late, killed;
-	struct uvd_ways ways;
 };
 
 /* ---- one grant --------------------------------------------------------------------------------------------------- */
@@ -108,18 +106,32 @@ static void give_up(struct uvd_grant_job *job)
 	end_job(job);
 }
 
+/* Makes the socket pair of `file` and passes the client's end. Returns as pass() of the privileged operations does. */
+static long loan_take(struct uvd_privilege *p, struct uvd_loan *l, struct uvd_event_file *file)
+{
+	int err = p->ops->stop(p, l), end;
+
+	if (err)
+		return l->way = err == -EMFILE ? -EPERM : err; /* our own EMFILE must not reach the client */
+	end = uvd_event_file_open(file);
+	l->way = p->ops->pass(p, l, end);
+	if (end >= 0)
+		close(end);
+	return l->way;
+}
+
 static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_grant_job *job)
 {
+	struct uvd_privilege *p = g->privilege;
 	struct uvd_call *call = job->call;
 	struct uvd_registration *registration = call->grant.registration;
 	const long interrupted = -EINTR;
 	long answered = call->result, result;
 	atomic_ulong *counter;
-	int64_t fd = registration ? uvd_loan_register(l, &g->ways, registration)
-				  : uvd_loan_take(l, &g->ways, call->grant.file);
+	int64_t fd = registration ? p->ops->register_memory(p, l, registration) : loan_take(p, l, call->grant.file);
 
 	/* A thread that is killed in a call has the result that was there at its entry. */
-	if (registration && fd < 0 && !registration->executed && uvd_loan_dying(g->link, l->b.tid))
+	if (registration && fd < 0 && !registration->executed && p->ops->dying(p, l->b.tid))
 		fd = -ESRCH;
 	/* From here on only descriptors reach the client's memory: its thread id may become another thread's. */
 	call->caller.mem = l->b.mapsfd < 0 ? &grant_no_memory : &uvd_mem_procfd;
@@ -129,14 +141,14 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 		give_up(job);
 		(*(l->killed ? &g->killed : &g->gone))++;
 		/* After give_up(): the release reaps the client, and its parent may then look for what is left. */
-		uvd_loan_release(l, l->lost, l->lost ? &interrupted : NULL);
+		p->ops->release(p, l, l->lost, l->lost ? &interrupted : NULL);
 		return;
 	}
 	result = end_call(job, fd);
 	counter = registration ? NULL : fd >= 0 && result >= 0 ? &g->granted : &g->fell_back;
 	if (counter)
 		(*counter)++;
-	if (uvd_loan_release(l, result < 0 && fd >= 0 && !registration, result == answered ? NULL : &result)) {
+	if (p->ops->release(p, l, result < 0 && fd >= 0 && !registration, result == answered ? NULL : &result)) {
 		if (counter)
 			(*counter)--;
 		g->gone++;
@@ -163,14 +175,14 @@ static int grant_pass(struct uvd_grant_job *job, struct uvd_loan *l)
 /* In this order: a thread that was killed stops waiting before it takes the signal that it dies of. */
 bool uvd_grants_is_killed(struct uvd_grants *g, struct uvd_caller *c)
 {
-	return uvd_loan_dying(g->link, c->tid) || !uvd_caller_waits(c);
+	return g->privilege->ops->dying(g->privilege, c->tid) || !uvd_caller_waits(c);
 }
 
 /* The loan is over. Its account stays charged until its sender is gone. */
 static void grant_leave(struct uvd_grants *g, struct uvd_grant_left *left, struct uvd_account *account,
 			struct uvd_loan_place place)
 {
-	if (uvd_left_begin(left, account, place, &g->ways))
+	if (uvd_left_begin(left, account, place, g->privilege))
 		return;
 	pthread_mutex_lock(&g->lock);
 	list_add(&left->of_grants, &g->left);
@@ -182,14 +194,15 @@ static void *grant_thread(void *arg)
 {
 	struct uvd_grant_job *job = arg;
 	struct uvd_grants *g = job->grants;
-	struct uvd_loan l;
+	struct uvd_privilege *p = g->privilege;
+	struct uvd_loan l = { .place = &job->place, .number = -1, .way = -EPERM };
 	int nice = uvd_account_nice(job->account, 0);
 	bool late;
 	int err;
 
 	if (nice)
 		uvd_thread_set_nice(nice);
-	err = uvd_loan_seize(&l, g->link, &job->place, job->call->caller.tid, nice);
+	err = p->ops->seize(p, &l, job->call->caller.tid, nice);
 	if (err)
 		err = -EPERM;
 	pthread_mutex_lock(&g->lock);
@@ -224,7 +237,7 @@ static void *grant_thread(void *arg)
 	job->loan = NULL;
 	list_del_init(&job->of_grants);
 	pthread_mutex_unlock(&g->lock);
-	uvd_loan_close(&l);
+	p->ops->close(p, &l);
 	uvd_account_spend(job->account, uvd_thread_cpu_ns() + l.cpu_ns);
 	grant_leave(g, job->left, job->account, job->place);
 	job->done(job);
@@ -247,7 +260,9 @@ static void *grant_thread(void *arg)
  */
 static bool has_waited(const struct uvd_grant_job *job)
 {
-	return !job->answered && (job->ticks > LATE_TICKS || uvd_loan_dying(job->grants->link, job->call->caller.tid));
+	struct uvd_privilege *p = job->grants->privilege;
+
+	return !job->answered && (job->ticks > LATE_TICKS || p->ops->dying(p, job->call->caller.tid));
 }
 
 /* Caller holds g->lock. */
@@ -273,15 +288,10 @@ static void end_long_loans(struct uvd_grants *g)
 {
 	struct uvd_grant_job *job;
 
-	list_for_each_entry(job, &g->jobs, of_grants) {
-		/* The broker limits its own loans. */
-		if (!job->loan || g->link || job->ticks != job->max_ticks)
-			continue;
-		uvd_log_limited(g->log, UVD_WARN, "thread %d did not come back from its loan: killing its process",
-				job->loan->b.tid);
-		uvd_loan_kill(job->loan);
-		g->killed++;
-	}
+	list_for_each_entry(job, &g->jobs, of_grants)
+		if (job->loan && job->ticks == job->max_ticks &&
+		    g->privilege->ops->end_overdue(g->privilege, job->loan))
+			g->killed++;
 }
 
 /* Answers and ends the call; the job's thread only calls done() then. Caller holds g->lock; it is dropped meanwhile. */
@@ -318,7 +328,7 @@ static void *grant_watchdog(void *arg)
 		while ((job = find_waiting(g)))
 			end_instead(g, job);
 		end_long_loans(g);
-		if (!(++ticks % LEFT_TICKS) && uvd_left_look(&g->left, &g->ways))
+		if (!(++ticks % LEFT_TICKS) && uvd_left_look(&g->left, g->privilege))
 			pthread_cond_broadcast(&g->changed);
 	}
 	pthread_mutex_unlock(&g->lock);
@@ -327,33 +337,18 @@ static void *grant_watchdog(void *arg)
 
 /* ---- all grants -------------------------------------------------------------------------------------------------- */
 
-/*
- * Without SA_NOCLDSTOP every stop of a borrowed thread would send this process a SIGCHLD. The borrowing threads block
- * the signal, so the kernel would not drop it, but wake the main thread.
- */
-static void tell_nobody_of_stops(void)
-{
-	struct sigaction sa = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };
-
-	sigaction(SIGCHLD, &sa, NULL);
-}
-
-struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uvd_log *log)
+struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_privilege *privilege, struct uvd_log *log)
 {
 	struct uvd_grants *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;
 	g->log = log;
-	g->link = link;
+	g->privilege = privilege;
 	g->enabled = enabled;
 	INIT_LIST_HEAD(&g->jobs);
 	INIT_LIST_HEAD(&g->turns);
 	INIT_LIST_HEAD(&g->left);
-	if (!link) {
-		tell_nobody_of_stops();
-		uvd_ways_init(&g->ways);
-	}
 	pthread_mutex_init(&g->lock, NULL);
 	uvd_cond_init(&g->changed);
 	return g;
@@ -369,9 +364,7 @@ void uvd_grants_free(struct uvd_grants *g)
 	pthread_mutex_unlock(&g->lock);
 	if (g->watching)
 		pthread_join(g->watchdog, NULL);
-	uvd_left_drop(&g->left);
-	if (!g->link)
-		uvd_ways_fini(&g->ways);
+	uvd_left_drop(&g->left, g->privilege);
 	pthread_cond_destroy(&g->changed);
 	pthread_mutex_destroy(&g->lock);
 	free(g);
@@ -447,13 +440,17 @@ static int grant_charge(struct uvd_grants *g, struct uvd_grant_job *job)
 /* Takes what the job needs besides its thread: one whose transport passes the descriptor needs no sender. */
 static int grant_take_place(struct uvd_grants *g, struct uvd_grant_job *job)
 {
-	int err;
+	struct uvd_owners owners;
+	int err = 0;
 
 	job->place = (struct uvd_loan_place){ -1, -1 };
 	job->left = malloc(sizeof(*job->left));
 	if (!job->left)
 		return -ENOMEM;
-	err = job->pass ? 0 : uvd_loan_place_take(&job->place, g->link, &g->ways, job->call->caller.tid, job->account);
+	if (!job->pass) {
+		owners.num = uvd_account_uids(job->account, owners.uid, UVD_OWNERS_MAX);
+		err = g->privilege->ops->place_take(g->privilege, &job->place, job->call->caller.tid, &owners);
+	}
 	if (err)
 		free(job->left);
 	return err;
@@ -462,8 +459,8 @@ static int grant_take_place(struct uvd_grants *g, struct uvd_grant_job *job)
 /* The job's thread has not started. */
 static void grant_put_place(struct uvd_grants *g, struct uvd_grant_job *job)
 {
-	uvd_loan_place_drop(&job->place);
-	uvd_loan_place_put(&job->place, &g->ways);
+	g->privilege->ops->place_drop(g->privilege, &job->place);
+	g->privilege->ops->place_put(g->privilege, &job->place);
 	free(job->left);
 }
 
@@ -551,8 +548,7 @@ bool uvd_grants_drain(struct uvd_grants *g, unsigned int milliseconds)
 
 	pthread_mutex_lock(&g->lock);
 	g->draining = true;
-	if (!g->link)
-		uvd_ways_end(&g->ways);
+	g->privilege->ops->end_loans(g->privilege);
 	while (g->num_jobs && uvd_cond_wait_until(&g->changed, &g->lock, end))
 		;
 	none = !g->num_jobs;

@@ -12,13 +12,12 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include "broker/broker.h"
 #include "dispatch/dispatch.h"
 #include "util/util.h"
 
 struct uvd_account;
 struct uvd_grants;
-struct uvd_link;
-struct uvd_loan;
 struct uvd_log;
 
 /* A grant waits no longer for its turn: as long as a loan of little memory may last. */
@@ -28,15 +27,6 @@ struct uvd_log;
 struct uvd_grant_turn {
 	struct list_head of_turns;
 	struct uvd_account *account; /* a reference */
-};
-
-/*
- * What a loan occupies until its sender has been reaped (broker/way.h), which may be long after its end. -1: nothing of that
- * kind.
- */
-struct uvd_loan_place {
-	int number; /* of the place, where this process borrows */
-	int sock; /* to the broker's process for this loan, where the broker does */
 };
 
 /* One grant. grant.c owns it from uvd_grants_start() until done() is called. */
@@ -97,10 +87,10 @@ struct uvd_grant_counters {
 };
 
 /*
- * link NULL: this process borrows threads itself. enabled false: no client may be traced, so every grant is refused.
- * Returns NULL if there is no memory.
+ * privilege: how threads are borrowed; it must outlive the grants. enabled false: no client may be traced, so every grant is
+ * refused. Returns NULL if there is no memory.
  */
-struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uvd_log *log);
+struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_privilege *privilege, struct uvd_log *log);
 /* All grants must be done. What loans have left behind is uncharged, and not waited for. */
 void uvd_grants_free(struct uvd_grants *g);
 /*

@@ -10,8 +10,6 @@
 #include "grant/grant.h"
 #include "util/util.h"
 
-struct uvd_ways;
-
 struct uvd_grant_left {
 	struct list_head of_grants;
 	struct uvd_account *account; /* a reference; charged UVD_RES_LOANS */
@@ -23,10 +21,10 @@ struct uvd_grant_left {
  * it to a list.
  */
 bool uvd_left_begin(struct uvd_grant_left *left, struct uvd_account *account, struct uvd_loan_place place,
-		    struct uvd_ways *ways);
+		    struct uvd_privilege *p);
 /* Takes those from the list that are gone. Returns true if there were any. */
-bool uvd_left_look(struct list_head *list, struct uvd_ways *ways);
+bool uvd_left_look(struct list_head *list, struct uvd_privilege *p);
 /* Empties the list, and waits for nothing. */
-void uvd_left_drop(struct list_head *list);
+void uvd_left_drop(struct list_head *list, struct uvd_privilege *p);
 
 #endif

@@ -146,7 +146,8 @@ static int host_setup(struct host *h)
 	uvd_crash_start("uverbsctl run", uvd_dispatch_site);
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_run_devices_init(e);
-	e->grants = uvd_grants_new(true, NULL, e->log);
+	e->privilege = uvd_local_new(e->log);
+	e->grants = e->privilege ? uvd_grants_new(true, e->privilege, e->log) : NULL;
 	if (!e->grants)
 		return -ENOMEM;
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_object_plugins, &h->l->options->limits, e->log) ?:
@@ -179,6 +180,7 @@ static void host_teardown(struct host *h)
 	/* A thread that still waits in a client's memory may use all this later: leak it, as the process exits next. */
 	if (!h->left && uvd_grants_drain(e->grants, 3000) && uvd_run_files_settle(&e->files, 3000)) {
 		uvd_grants_free(e->grants);
+		uvd_local_free(e->privilege);
 		uvd_run_files_fini(&e->files);
 		uvd_run_record_end(&h->outputs);
 		uvd_run_devices_fini(e);

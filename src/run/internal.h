@@ -116,6 +116,7 @@ struct uvd_run_engine {
 	/* Orders writes to the files of counters. Also held when a device is published or removed. Taken before the fleet's lock. */
 	pthread_mutex_t counters_lock;
 	struct uvd_run_files files;
+	struct uvd_privilege *privilege; /* to borrow callers' threads */
 	struct uvd_grants *grants; /* loans of callers' threads */
 	pthread_mutex_t ucaps_lock;
 	struct uvd_run_ucap ucaps[UVD_MAX_UCAPS]; /* index: the bit */

@@ -10,7 +10,6 @@
 #include "account/account.h"
 #include "dispatch/dispatch.h"
 #include "grant/grant.h"
-#include "grant/loan.h"
 #include "util/util.h"
 #include "../suite.h"
 
@@ -21,40 +20,57 @@ static struct uvd_account *account;
 static struct uvd_grants *grants;
 static atomic_bool place_is_free, done;
 
-int __wrap_uvd_loan_place_take(struct uvd_loan_place *place, struct uvd_link *link, struct uvd_ways *ways, pid_t tid,
-			       const struct uvd_account *payer);
-bool __wrap_uvd_loan_place_put(struct uvd_loan_place *place, struct uvd_ways *ways);
-int __wrap_uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, struct uvd_loan_place *place, pid_t tid, int nice);
-void __wrap_uvd_loan_close(struct uvd_loan *l);
-bool __wrap_uvd_loan_dying(struct uvd_link *link, pid_t tid);
 long __wrap_uvd_call_granted(struct uvd_call *call, int64_t fd);
 
-int __wrap_uvd_loan_place_take(struct uvd_loan_place *place, struct uvd_link *link, struct uvd_ways *ways, pid_t tid,
-			       const struct uvd_account *payer)
+static int toy_place_take(struct uvd_privilege *p, struct uvd_loan_place *place, pid_t tid,
+			  const struct uvd_owners *owners)
 {
 	return place_is_free ? 0 : -EAGAIN;
 }
 
-bool __wrap_uvd_loan_place_put(struct uvd_loan_place *place, struct uvd_ways *ways)
+static bool toy_place_put(struct uvd_privilege *p, struct uvd_loan_place *place)
 {
 	return place_is_free;
 }
 
-int __wrap_uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, struct uvd_loan_place *place, pid_t tid, int nice)
+static void toy_place_wait(struct uvd_privilege *p, const struct uvd_loan_place *place, unsigned int ms)
 {
-	*l = (struct uvd_loan){ .place = place };
+}
+
+static void toy_place_drop(struct uvd_privilege *p, struct uvd_loan_place *place)
+{
+}
+
+static int toy_seize(struct uvd_privilege *p, struct uvd_loan *l, pid_t tid, int nice)
+{
 	place_is_free = false;
 	return -EPERM;
 }
 
-void __wrap_uvd_loan_close(struct uvd_loan *l)
+static void toy_close(struct uvd_privilege *p, struct uvd_loan *l)
 {
 }
 
-bool __wrap_uvd_loan_dying(struct uvd_link *link, pid_t tid)
+static bool toy_dying(struct uvd_privilege *p, pid_t tid)
 {
 	return false;
 }
+
+static void toy_end_loans(struct uvd_privilege *p)
+{
+}
+
+static const struct uvd_privilege_ops toy_ops = {
+	.place_take = toy_place_take,
+	.place_put = toy_place_put,
+	.place_wait = toy_place_wait,
+	.place_drop = toy_place_drop,
+	.seize = toy_seize,
+	.close = toy_close,
+	.dying = toy_dying,
+	.end_loans = toy_end_loans,
+};
+static struct uvd_privilege toy = { &toy_ops };
 
 long __wrap_uvd_call_granted(struct uvd_call *call, int64_t fd)
 {
@@ -112,7 +128,7 @@ static void setup(void)
 	uvd_account_limits_init(&limits);
 	accounts = uvd_accounts_new(&limits, NULL);
 	account = uvd_account_get(accounts, &uid, 1);
-	grants = uvd_grants_new(true, NULL, NULL);
+	grants = uvd_grants_new(true, &toy, NULL);
 	done = false;
 }
 

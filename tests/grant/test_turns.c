@@ -11,12 +11,12 @@
 #include <uverbsd/registration.h>
 #include "account/account.h"
 #include "grant/grant.h"
-#include "grant/loan.h"
 #include "../suite.h"
 
 enum { USER = 1000, OTHER = 1001 };
 
 static struct uvd_accounts *accounts;
+static struct uvd_privilege *privilege;
 static struct uvd_grants *grants;
 static unsigned int threads;
 static bool starts; /* threads seem to start, but do nothing */
@@ -89,7 +89,8 @@ static void setup(void)
 	uvd_account_limits_init(&limits);
 	limits.max[UVD_RES_LOANS] = 1;
 	accounts = uvd_accounts_new(&limits, NULL);
-	grants = uvd_grants_new(true, NULL, NULL);
+	privilege = uvd_local_new(NULL);
+	grants = uvd_grants_new(true, privilege, NULL);
 	waiter_init(&first, USER);
 	waiter_init(&second, USER);
 	waiter_init(&other, OTHER);
@@ -101,6 +102,7 @@ static void teardown(void)
 	waiter_end(&second);
 	waiter_end(&other);
 	uvd_grants_free(grants);
+	uvd_local_free(privilege);
 	uvd_accounts_free(accounts);
 }
 
@@ -214,17 +216,20 @@ END_TEST
 /* The broker keeps its copy of the other end until it has reaped the loan's process, and may shut it down before. */
 START_TEST(test_place_is_free_when_the_broker_has_closed_its_end)
 {
+	struct uvd_link *link = uvd_link_new(-1);
+	struct uvd_privilege *p = uvd_link_privilege(link);
 	struct uvd_loan_place place = { -1, -1 };
 	int pair[2];
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	place.sock = pair[0];
-	ck_assert(!uvd_loan_place_put(&place, NULL));
+	ck_assert(!p->ops->place_put(p, &place));
 	shutdown(pair[_i], SHUT_WR);
-	ck_assert(!uvd_loan_place_put(&place, NULL));
+	ck_assert(!p->ops->place_put(p, &place));
 	close(pair[1]);
-	ck_assert(uvd_loan_place_put(&place, NULL));
+	ck_assert(p->ops->place_put(p, &place));
 	ck_assert_int_eq(place.sock, -1);
+	uvd_link_free(link);
 }
 END_TEST
 

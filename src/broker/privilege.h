@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What needs privilege, as a table of operations. A process that has all privileges carries them out itself (local.c). An engine
+ * process has none, and asks the broker (link_ops.c). Who starts the process chooses the table, once; nobody else asks which it is.
+ */
+#ifndef UVD_PRIVILEGE_H
+#define UVD_PRIVILEGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "broker/borrow.h"
+
+struct uvd_log;
+struct uvd_owners;
+struct uvd_registration;
+
+/*
+ * What a loan occupies until its sender has been reaped (broker/way.h), which may be long after its end. -1: nothing of that
+ * kind.
+ */
+struct uvd_loan_place {
+	int number; /* of the place, where this process borrows */
+	int sock; /* to the broker's process for this loan, where the broker does */
+};
+
+/*
+ * A loan of a client's thread. The order: take a place, seize, answer the call that the thread waits in, stop, pass or register,
+ * release, close, put the place.
+ */
+struct uvd_loan {
+	struct uvd_loan_place *place;
+	struct uvd_borrow b; /* where the broker borrows: only its descriptors, tid and `dead` are used */
+	bool lost; /* our descriptor table was full, so the release must close the client's number */
+	bool hung_up; /* the broker's process for this loan has hung up, or is dead */
+	bool killed; /* the broker has ended the loan, and killed the client's process */
+	long number; /* of the adapter's device file, which the transport has passed to the client; -1: it has not */
+	long way; /* the descriptor's number in the client, or a negative errno */
+	uint64_t cpu_ns; /* used by the broker's child, known after the release */
+};
+
+struct uvd_privilege {
+	const struct uvd_privilege_ops *ops;
+};
+
+struct uvd_privilege_ops {
+	/*
+	 * Takes what a loan of the thread needs, for its users. Returns 0; -EAGAIN: they have their share, or none is free; or
+	 * another negative errno.
+	 */
+	int (*place_take)(struct uvd_privilege *p, struct uvd_loan_place *place, pid_t tid,
+			  const struct uvd_owners *owners);
+	/*
+	 * Gives it back after the loan. Returns false if its sender, or the broker's process, has not ended: then call it
+	 * again.
+	 */
+	bool (*place_put)(struct uvd_privilege *p, struct uvd_loan_place *place);
+	/* Waits until it may be free, if the loan has not waited for that itself. */
+	void (*place_wait)(struct uvd_privilege *p, const struct uvd_loan_place *place, unsigned int ms);
+	/* Forgets it, at the end of all loans. */
+	void (*place_drop)(struct uvd_privilege *p, struct uvd_loan_place *place);
+	/*
+	 * Begins the loan: *l has its place, `number` and `way`. Returns 0 or a negative errno; close() follows in any case.
+	 * nice: the nice value of the broker's child.
+	 */
+	int (*seize)(struct uvd_privilege *p, struct uvd_loan *l, pid_t tid, int nice);
+	/* Waits until the thread has stopped. Returns 0 or a negative errno. */
+	int (*stop)(struct uvd_privilege *p, struct uvd_loan *l);
+	/*
+	 * Passes the descriptor to the stopped thread. fd -1: there is none to pass, -EPERM. Returns its number in the client;
+	 * -ESRCH: the thread is dead; or another negative errno. From then on l->b.memfd and l->b.mapsfd reach the client's
+	 * memory; -1: there is none.
+	 */
+	long (*pass)(struct uvd_privilege *p, struct uvd_loan *l, int fd);
+	/*
+	 * Stops the thread and has it make the registration, instead of stop() and pass(). Sets r->executed. Returns the result
+	 * for r->end(). The client keeps no descriptor of it.
+	 */
+	int64_t (*register_memory)(struct uvd_privilege *p, struct uvd_loan *l, struct uvd_registration *r);
+	/*
+	 * Lets the client's thread run on. close_it: closes the descriptor in the client first. result: what the thread's call
+	 * returns instead of the answer; NULL: the answer. Returns nonzero if the thread is dead.
+	 */
+	int (*release)(struct uvd_privilege *p, struct uvd_loan *l, bool close_it, const long *result);
+	void (*close)(struct uvd_privilege *p, struct uvd_loan *l);
+	/*
+	 * The loan has lasted too long: kills the client's process, and logs that. On any thread, between seize and release.
+	 * Returns false if it does nothing, because the broker limits its own loans.
+	 */
+	bool (*end_overdue)(struct uvd_privilege *p, const struct uvd_loan *l);
+	/* On any thread: is the client's thread being killed? */
+	bool (*dying)(struct uvd_privilege *p, pid_t tid);
+	/* From now on no loan waits for its sender. */
+	void (*end_loans)(struct uvd_privilege *p);
+};
+
+/*
+ * local.c. Changes how this process learns of stopped children (SIGCHLD). Returns NULL if there is no memory. No loan may be left at the
+ * end. NULL is allowed there.
+ */
+struct uvd_privilege *uvd_local_new(struct uvd_log *log);
+void uvd_local_free(struct uvd_privilege *p);
+
+#endif
