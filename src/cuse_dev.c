@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Calls on the node: libfuse's operations, the caller's memory, and the answers. */
+/* Calls on the node: libfuse's operations, and the answers. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "account/account.h"
@@ -15,148 +14,6 @@ static struct cuse_file *file_of(struct fuse_file_info *fi)
 {
 	return (struct cuse_file *)(uintptr_t)fi->fh;
 }
-
-/* ---- the caller's memory, until the call is let go --------------------------------------------------------------- */
-
-static struct cuse_call *call_of(struct uvd_caller *c)
-{
-	return container_of(c, struct cuse_call, call.caller);
-}
-
-/*
- * Has the kernel ended the session? Then all clients run on. The worker that reads the channel sets c->aborted, but
- * may have to wait for a CPU before that: so this function also asks the kernel.
- */
-static bool cuse_aborted(struct uvd_cuse *c)
-{
-	struct pollfd channel = { .fd = fuse_session_fd(c->se) };
-
-	return c->aborted || poll(&channel, 1, 0) > 0;
-}
-
-static bool cuse_call_waits(struct uvd_caller *c)
-{
-	struct cuse_call *call = call_of(c);
-
-	return (!call->worker || uvd_claim_holds(&call->worker->claim)) && !cuse_aborted(call->cuse);
-}
-
-static bool call_claim(struct uvd_caller *c)
-{
-	struct worker *w = call_of(c)->worker;
-
-	return !w || uvd_claim_take(&w->claim);
-}
-
-/* Fails if the call no longer waits afterwards: then the bytes may be another thread's. */
-static int mem_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
-{
-	int err = uvd_mem_process.read(c, dst, src, len);
-
-	return cuse_call_waits(c) ? err : -EFAULT;
-}
-
-static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
-{
-	ssize_t n = uvd_mem_process.read_ahead(c, dst, src, least, most);
-
-	return cuse_call_waits(c) ? n : -EFAULT;
-}
-
-/* With a broker: returns the caller's process, asked for at the first use of its memory. NULL: there is none. */
-static struct uvd_peer *peer_of(struct cuse_call *call)
-{
-	struct worker *w = call->worker;
-
-	if (!call->peer && w)
-		call->peer = uvd_remote_peer(&call->cuse->remote, &call->call.caller, &w->file->peer_lock,
-					     &w->file->peer, &call->no_peer);
-	return call->peer;
-}
-
-static int remote_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
-{
-	struct uvd_peer *p = peer_of(call_of(c));
-	int err = p ? uvd_peer_read(p, dst, src, len) : -EFAULT;
-
-	return cuse_call_waits(c) ? err : -EFAULT;
-}
-
-static ssize_t remote_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
-{
-	struct uvd_peer *p = peer_of(call_of(c));
-	ssize_t n = p ? uvd_peer_read_ahead(p, dst, src, least, most) : -EFAULT;
-
-	return cuse_call_waits(c) ? n : -EFAULT;
-}
-
-static void drop_peer(struct cuse_call *call)
-{
-	uvd_peer_put(call->peer);
-	call->peer = NULL;
-}
-
-/* If a piece cannot be written, those before it are written all the same, as in the kernel. */
-static int remote_writev(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned int n)
-{
-	int err = uvd_peer_writev(p, v, n);
-
-	if (!err || n == 1)
-		return err;
-	for (err = 0; n && !err; v++, n--)
-		err = uvd_peer_writev(p, v, 1);
-	return err;
-}
-
-/*
- * A write cannot be undone, so while the worker writes the tick lets go of the call only under a condition (claim.h).
- * For that a claimed write is one system call: the tick must not take the worker's next system call for the one that
- * it saw before.
- */
-static int mem_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
-{
-	struct cuse_call *call = call_of(c);
-	struct uvd_peer *peer = NULL;
-	int err = 0;
-
-	/* Before the claim: the broker's answer can take long. */
-	if (call->cuse->config.link) {
-		peer = peer_of(call);
-		if (!peer)
-			return -EFAULT;
-	}
-	for (unsigned int now; n && !err; v += now, n -= now) {
-		now = n < UVD_WRITEV_AT_ONCE ? n : UVD_WRITEV_AT_ONCE;
-		if (call->worker && !uvd_claim_write(&call->worker->claim))
-			return -EFAULT;
-		if (cuse_aborted(call->cuse))
-			err = -EFAULT;
-		else
-			err = peer ? remote_writev(peer, v, now) : uvd_mem_process.writev(c, v, now);
-		if (call->worker && !uvd_claim_written(&call->worker->claim))
-			return -EFAULT;
-	}
-	return err;
-}
-
-static int mem_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
-{
-	return mem_writev(c, &(struct uvd_write_vec){ .addr = dst, .src = src, .len = len }, 1);
-}
-
-static const struct uvd_mem_ops mem_ops = {
-	.read = mem_read,
-	.write = mem_write,
-	.writev = mem_writev,
-	.read_ahead = mem_read_ahead,
-};
-
-static const struct uvd_mem_ops remote_mem_ops = {
-	.read = remote_read,
-	.write = mem_write,
-	.writev = mem_writev,
-	.read_ahead = remote_read_ahead,
-};
 
 static void init_caller(struct uvd_caller *caller, pid_t tid, const struct uvd_mem_ops *mem, struct uvd_proc *proc)
 {
@@ -277,7 +134,7 @@ static void grant_done(struct uvd_grant_job *job)
 	struct grant_job *j = (struct grant_job *)job;
 
 	uvd_account_put(job->account);
-	drop_peer(j->call);
+	uvd_cuse_drop_peer(j->call);
 	free(j->call);
 	free(j->buf);
 	free(j);
@@ -287,7 +144,7 @@ struct uvd_account *uvd_cuse_open_account(struct uvd_cuse *c, pid_t tid, int *er
 {
 	struct uvd_caller caller;
 
-	init_caller(&caller, tid, &uvd_mem_process, c->config.link ? &c->remote.opens : &uvd_proc_local);
+	init_caller(&caller, tid, &uvd_mem_process, c->opens);
 	return uvd_caller_account(&caller, c->dev->engine->accounts, err);
 }
 
@@ -328,8 +185,7 @@ static int start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, si
 		.unique = w->unique,
 		.buf = *w->memory,
 	};
-	if (w->cuse->config.link)
-		(void)peer_of(w->call); /* now: it needs the call's worker */
+	w->cuse->config.clients->keep_process(w->call);
 	atomic_fetch_add(&f->ref, 1);
 	uvd_lock(&w->cuse->lock);
 	list_add(&j->of_node, &w->cuse->grants);
@@ -397,11 +253,10 @@ static void cuse_call_begin(struct cuse_file *f, fuse_req_t req)
 	w->call->worker = w;
 	w->call->no_peer = 0;
 	w->call->call.file = f->file;
-	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, c->config.link ? &remote_mem_ops : &mem_ops,
-		    c->config.link ? &c->remote.calls : &uvd_proc_local);
+	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, c->config.clients->mem, c->calls);
 	w->call->call.caller.log_user = uvd_account_person(w->account);
-	w->call->call.caller.waits = cuse_call_waits;
-	w->call->call.caller.claim = call_claim;
+	w->call->call.caller.waits = uvd_cuse_call_waits;
+	w->call->call.caller.claim = uvd_cuse_call_claim;
 	uvd_claim_begin(&w->claim);
 }
 
@@ -432,7 +287,7 @@ static void cuse_call_finish(struct cuse_file *f, fuse_req_t req, long result, s
 		result = uvd_call_granted(call, refused_grant(call, self->cuse));
 		grant = false;
 	}
-	drop_peer(self->call);
+	uvd_cuse_drop_peer(self->call);
 	if (uvd_claim_end(&self->claim)) {
 		cuse_reply(req, result, written);
 		uvd_call_work(call, &self->worker);
@@ -458,7 +313,7 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 		return err;
 	err = uvd_opener_take(&f->opener, caller);
 	/* Without mmfd an exec of the opener would go unnoticed, and the new program's write() would be accepted. */
-	if (!err && c->config.link && f->opener.mmfd < 0)
+	if (!err && c->config.clients->opener_has_mm && f->opener.mmfd < 0)
 		err = c->dev->gone ? -EIO : -EACCES;
 	if (err == -EACCES && f->opener.refused)
 		uvd_opener_log_refused(caller, c->dev->engine->log, c->dev->config.ibdev);
@@ -487,8 +342,7 @@ static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 		return;
 	}
 	cuse_call_begin(f, req);
-	if (c->config.link)
-		caller->proc = &c->remote.opens;
+	caller->proc = c->opens;
 	err = open_for(c, f, caller);
 	ours = uvd_claim_end(&self->claim);
 	if (err || !ours) {
@@ -520,18 +374,13 @@ static void dev_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_in
 	fuse_reply_err(req, EINVAL);
 }
 
-static int write_whole(struct uvd_cuse *c, pid_t tid, uint64_t *addr, size_t *len)
-{
-	return c->config.link ? uvd_remote_write_whole(&c->remote, tid, addr, len)
-			      : uvd_cuse_write_whole(tid, addr, len);
-}
-
 /* A long write(), of which `data` may be only the first piece. */
 static long write_long(struct cuse_file *f, struct uvd_call *call, const char *data, size_t size)
 {
 	uint64_t addr;
 	size_t total;
-	long result = uvd_caller_confirm(&call->caller, write_whole(f->cuse, call->caller.tid, &addr, &total));
+	long result = uvd_caller_confirm(
+		&call->caller, f->cuse->config.clients->write_whole(f->cuse, call->caller.tid, &addr, &total));
 
 	if (result)
 		return result;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <uverbsd/registration.h>
 #include "broker/link.h"
+#include "broker/node.h"
 #include "broker/privilege.h"
 
 /* ---- loans -------------------------------------------------------------------------------------------------------- */
@@ -167,6 +168,35 @@ static void link_end_loans(struct uvd_privilege *p)
 {
 }
 
+/* ---- nodes: the broker makes them, and keeps them ------------------------------------------------------------------ */
+
+static int link_make_node(struct uvd_privilege *p, unsigned int index, int number, struct uvd_node *node, int *fd)
+{
+	dev_t rdev;
+	int err = uvd_link_node(uvd_link_of(p), index, &number, &rdev, fd);
+
+	if (err)
+		return err;
+	uvd_node_name(node, number);
+	node->rdev = rdev;
+	return 0;
+}
+
+static int link_make_ucap(struct uvd_privilege *p, const char *name, struct uvd_node *node, int *fd)
+{
+	uvd_node_name_ucap(node, name);
+	return uvd_link_ucap(uvd_link_of(p), name, &node->rdev, fd);
+}
+
+static void link_withdraw(struct uvd_privilege *p, unsigned int index, struct uvd_node *node)
+{
+	uvd_link_tell(uvd_link_of(p), UVD_WIRE_WITHDRAW, index);
+}
+
+static void link_end_node(struct uvd_privilege *p, struct uvd_node *node)
+{
+}
+
 /* ---- the table ---------------------------------------------------------------------------------------------------- */
 
 const struct uvd_privilege_ops uvd_link_ops = {
@@ -183,4 +213,8 @@ const struct uvd_privilege_ops uvd_link_ops = {
 	.end_overdue = link_end_overdue,
 	.dying = link_dying,
 	.end_loans = link_end_loans,
+	.make_node = link_make_node,
+	.make_ucap = link_make_ucap,
+	.withdraw = link_withdraw,
+	.end_node = link_end_node,
 };

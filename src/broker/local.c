@@ -3,16 +3,20 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <uverbsd/log.h>
 #include <uverbsd/registration.h>
+#include "broker/node.h"
 #include "broker/privilege.h"
 #include "broker/register.h"
+#include "broker/serve.h"
 #include "broker/way.h"
 #include "util/util.h"
 
 struct local {
 	struct uvd_privilege privilege;
 	struct uvd_log *log;
+	const struct uvd_local_nodes *nodes;
 	struct uvd_ways ways;
 };
 
@@ -115,6 +119,58 @@ static void local_end_loans(struct uvd_privilege *p)
 	uvd_ways_end(&local_of(p)->ways);
 }
 
+/* ---- nodes -------------------------------------------------------------------------------------------------------- */
+
+/* For uvd_node_make(). Returns the channel's descriptor or a negative errno. */
+static int local_open_node(void *arg, struct uvd_node *node)
+{
+	const struct local *local = arg;
+	int fd = uvd_channel_make(node, local->log), err;
+
+	if (fd < 0)
+		return fd;
+	err = uvd_node_permit(node, local->nodes->mode, local->nodes->group, local->log);
+	if (!err)
+		return fd;
+	uvd_node_remove(node);
+	close(fd);
+	return err;
+}
+
+static int local_make_node(struct uvd_privilege *p, unsigned int index, int number, struct uvd_node *node, int *fd)
+{
+	struct local *local = local_of(p);
+	int ret = uvd_node_make(node, number, local->nodes->orphans, local_open_node, local, local->log);
+
+	*fd = ret;
+	return ret < 0 ? ret : 0;
+}
+
+/* CUSE makes its nodes with mode 0600. A udev rule may give this one to others, as it may the kernel's. */
+static int local_open_ucap(void *arg, struct uvd_node *node)
+{
+	return uvd_channel_make(node, arg);
+}
+
+static int local_make_ucap(struct uvd_privilege *p, const char *name, struct uvd_node *node, int *fd)
+{
+	struct local *local = local_of(p);
+	int ret = uvd_node_make_ucap(node, name, local->nodes->orphans, local_open_ucap, local->log, local->log);
+
+	*fd = ret;
+	return ret < 0 ? ret : 0;
+}
+
+static void local_withdraw(struct uvd_privilege *p, unsigned int index, struct uvd_node *node)
+{
+	uvd_node_hide(node);
+}
+
+static void local_end_node(struct uvd_privilege *p, struct uvd_node *node)
+{
+	uvd_node_remove(node);
+}
+
 /* ---- its beginning and end ---------------------------------------------------------------------------------------- */
 
 static const struct uvd_privilege_ops local_ops = {
@@ -131,6 +187,10 @@ static const struct uvd_privilege_ops local_ops = {
 	.end_overdue = local_end_overdue,
 	.dying = local_dying,
 	.end_loans = local_end_loans,
+	.make_node = local_make_node,
+	.make_ucap = local_make_ucap,
+	.withdraw = local_withdraw,
+	.end_node = local_end_node,
 };
 
 /*
@@ -144,7 +204,7 @@ static void tell_nobody_of_stops(void)
 	sigaction(SIGCHLD, &sa, NULL);
 }
 
-struct uvd_privilege *uvd_local_new(struct uvd_log *log)
+struct uvd_privilege *uvd_local_new(const struct uvd_local_nodes *nodes, struct uvd_log *log)
 {
 	struct local *local = calloc(1, sizeof(*local));
 
@@ -152,6 +212,7 @@ struct uvd_privilege *uvd_local_new(struct uvd_log *log)
 		return NULL;
 	local->privilege.ops = &local_ops;
 	local->log = log;
+	local->nodes = nodes;
 	tell_nobody_of_stops();
 	uvd_ways_init(&local->ways);
 	return &local->privilege;

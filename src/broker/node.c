@@ -126,6 +126,21 @@ int uvd_node_make(struct uvd_node *node, int number, const struct uvd_node_orpha
 	return -EEXIST;
 }
 
+int uvd_node_make_ucap(struct uvd_node *node, const char *ucap, const struct uvd_node_orphans *orphans,
+		       int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log)
+{
+	const char *taken;
+	int ret;
+
+	uvd_node_name_ucap(node, ucap);
+	taken = uvd_node_taken(node, orphans);
+	ret = taken ? -EEXIST : make(arg, node);
+	if (ret == -EEXIST)
+		uvd_logf(log, UVD_ERR, "%s: %s", node->path,
+			 taken ? taken : "another process has just taken that name");
+	return ret;
+}
+
 int uvd_node_verify(struct uvd_node *node, struct uvd_log *log)
 {
 	int err = read_rdev(node);

@@ -22,7 +22,6 @@ struct uvd_node {
 	char kernel[80]; /* /sys/class/infiniband_verbs/uverbs0: the kernel's own */
 	dev_t rdev;
 	int made; /* we made the node: there is no devtmpfs */
-	int brokers; /* name, node and channel are the broker's; we only serve it */
 };
 
 /*
@@ -51,6 +50,9 @@ const char *uvd_node_taken(struct uvd_node *node, const struct uvd_node_orphans 
  */
 int uvd_node_make(struct uvd_node *node, int number, const struct uvd_node_orphans *orphans,
 		  int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log);
+/* The same for the node of this User Capability. */
+int uvd_node_make_ucap(struct uvd_node *node, const char *ucap, const struct uvd_node_orphans *orphans,
+		       int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log);
 /*
  * Call after the session's start. Finds rdev, and checks that the node is the session's; makes the node if there is
  * none. Returns 0; -EEXIST: something else is there; or another negative errno. Logs the errors, but not -EEXIST and

@@ -12,6 +12,8 @@
 #include "broker/borrow.h"
 
 struct uvd_log;
+struct uvd_node;
+struct uvd_node_orphans;
 struct uvd_owners;
 struct uvd_registration;
 
@@ -92,13 +94,34 @@ struct uvd_privilege_ops {
 	bool (*dying)(struct uvd_privilege *p, pid_t tid);
 	/* From now on no loan waits for its sender. */
 	void (*end_loans)(struct uvd_privilege *p);
+
+	/*
+	 * Makes the node of the device with this index. number: of the node; -1: any. Sets *node, and *fd to the channel, which the
+	 * caller owns. Returns 0; -EEXIST: the number is taken; or another negative errno.
+	 */
+	int (*make_node)(struct uvd_privilege *p, unsigned int index, int number, struct uvd_node *node, int *fd);
+	/* The same for the node of a User Capability. */
+	int (*make_ucap)(struct uvd_privilege *p, const char *name, struct uvd_node *node, int *fd);
+	/*
+	 * Unlinks the device's node: open files keep working. The broker then takes the device out of the sysfs directory, too.
+	 */
+	void (*withdraw)(struct uvd_privilege *p, unsigned int index, struct uvd_node *node);
+	/* Call it when the node is served no longer, before its channel is closed. */
+	void (*end_node)(struct uvd_privilege *p, struct uvd_node *node);
+};
+
+/* How a process that makes nodes itself makes them. */
+struct uvd_local_nodes {
+	unsigned int mode;
+	gid_t group; /* -1: unchanged */
+	const struct uvd_node_orphans *orphans; /* CUSE devices of dead processes: their names in /dev are free */
 };
 
 /*
- * local.c. Changes how this process learns of stopped children (SIGCHLD). Returns NULL if there is no memory. No loan may be left at the
- * end. NULL is allowed there.
+ * local.c. Changes how this process learns of stopped children (SIGCHLD). nodes, which must stay valid, may be NULL for a process
+ * that makes none. Returns NULL if there is no memory. No loan may be left at the end. NULL is allowed there.
  */
-struct uvd_privilege *uvd_local_new(struct uvd_log *log);
+struct uvd_privilege *uvd_local_new(const struct uvd_local_nodes *nodes, struct uvd_log *log);
 void uvd_local_free(struct uvd_privilege *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A node's channel to the kernel: one open of /dev/cuse. */
+/* libfuse's session on a node's channel: one open of /dev/cuse, whose first request broker/channel.c has answered. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -14,27 +14,6 @@
 
 enum { MOST_LEFT = 32 /* interrupts that libfuse may still keep at a session's end */ };
 
-/*
- * Answers the session's first request, CUSE_INIT. Then the kernel has made the device, or has ended the session.
- * Returns 0; -EEXIST: the session has ended, as the name is taken; or another negative errno.
- */
-static int channel_greet(struct fuse_session *se)
-{
-	struct fuse_buf buf = { 0 };
-	struct pollfd p = { .fd = fuse_session_fd(se), .events = POLLIN };
-	int n;
-
-	do {
-		n = fuse_session_receive_buf(se, &buf);
-	} while (n == -EINTR);
-	if (n > 0)
-		fuse_session_process_buf(se, &buf);
-	free(buf.mem);
-	if (n <= 0)
-		return n ? n : -EIO;
-	return poll(&p, 1, 0) == 1 && p.revents & (POLLERR | POLLHUP) ? -EEXIST : 0;
-}
-
 /* libfuse would write to stderr, without the node's name. Its last message is kept for the caller's log line. */
 static __thread char fuse_message[256];
 
@@ -44,35 +23,7 @@ static void keep_message(enum fuse_log_level level, const char *fmt, va_list ap)
 	fuse_message[strcspn(fuse_message, "\n")] = 0;
 }
 
-int uvd_cuse_channel_open(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata,
-			  struct uvd_log *log, struct fuse_session **se)
-{
-	char device[sizeof(node->name) + 16];
-	const char *info[] = { device };
-	/* No CUSE_UNRESTRICTED_IOCTL, see src/broker/channel.c. */
-	struct cuse_info ci = { .dev_info_argc = 1, .dev_info_argv = info };
-	char *argv[] = { "uverbsd", "-f", NULL };
-	int multithreaded, err;
-
-	fuse_set_log_func(keep_message);
-	snprintf(device, sizeof(device), "DEVNAME=%s", node->name);
-	*se = cuse_lowlevel_setup(2, argv, &ci, ops, &multithreaded, userdata);
-	if (!*se) {
-		uvd_logf(log, UVD_ERR, "%s: no CUSE session: %s", node->path, fuse_message);
-		return -EIO;
-	}
-	fcntl(fuse_session_fd(*se), F_SETFD, FD_CLOEXEC);
-	err = channel_greet(*se);
-	if (!err)
-		err = uvd_node_verify(node, log);
-	if (err)
-		uvd_cuse_channel_close(node, se);
-	return err;
-}
-
-/* ---- a channel that the broker has made ---------------------------------------------------------------------------- */
-
-/* Set while libfuse answers CUSE_INIT: the broker has answered the kernel already, so libfuse's answer is dropped. */
+/* Set while libfuse answers CUSE_INIT: uvd_channel_make() has answered the kernel already, so libfuse's answer is dropped. */
 static __thread bool swallow;
 
 static ssize_t channel_writev(int fd, struct iovec *iov, int count, void *userdata)
@@ -91,7 +42,7 @@ static ssize_t channel_read(int fd, void *buf, size_t size, void *userdata)
 	return read(fd, buf, size);
 }
 
-/* Gives libfuse the CUSE_INIT request that the broker has answered: libfuse needs it to start the session. */
+/* Gives libfuse the CUSE_INIT request that has been answered: libfuse needs it to start the session. */
 static void greet_libfuse(struct fuse_session *se)
 {
 	struct {
@@ -108,17 +59,16 @@ static void greet_libfuse(struct fuse_session *se)
 	swallow = false;
 }
 
-int uvd_cuse_channel_adopt(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata,
-			   struct uvd_log *log, int fd, struct fuse_session **se)
+int uvd_cuse_channel_adopt(struct uvd_privilege *p, struct uvd_node *node, const struct cuse_lowlevel_ops *ops,
+			   void *userdata, struct uvd_log *log, int fd, struct fuse_session **se)
 {
 	const struct fuse_custom_io io = { .writev = channel_writev, .read = channel_read };
-	const char *info[] = { "DEVNAME=the broker's" };
+	const char *info[] = { "DEVNAME=answered" };
 	struct cuse_info ci = { .dev_info_argc = 1, .dev_info_argv = info };
 	char *argv[] = { "uverbsd", NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
 
 	fuse_set_log_func(keep_message);
-	node->brokers = true;
 	*se = cuse_lowlevel_new(&args, &ci, ops, userdata);
 	fuse_opt_free_args(&args); /* libfuse has put a copy there */
 	if (!*se || fuse_session_custom_io(*se, &io, fd)) {
@@ -126,6 +76,7 @@ int uvd_cuse_channel_adopt(struct uvd_node *node, const struct cuse_lowlevel_ops
 		if (*se)
 			fuse_session_destroy(*se);
 		*se = NULL;
+		p->ops->end_node(p, node);
 		close(fd);
 		return -EIO;
 	}
@@ -151,14 +102,10 @@ static void forget_interrupts(struct fuse_session *se)
 		fuse_session_process_buf(se, &buf);
 }
 
-void uvd_cuse_channel_close(struct uvd_node *node, struct fuse_session **se)
+void uvd_cuse_channel_close(struct uvd_privilege *p, struct uvd_node *node, struct fuse_session **se)
 {
-	if (!node->brokers)
-		uvd_node_remove(node);
+	p->ops->end_node(p, node);
 	forget_interrupts(*se);
-	if (node->brokers)
-		fuse_session_destroy(*se); /* no cuse_lowlevel_teardown(): no signal handlers are set here */
-	else
-		cuse_lowlevel_teardown(*se);
+	fuse_session_destroy(*se); /* no cuse_lowlevel_teardown(): no signal handlers are set here */
 	*se = NULL;
 }

@@ -15,18 +15,21 @@
 
 struct uvd_cuse;
 struct uvd_cuse_ucap;
-struct uvd_link;
 struct uvd_log;
-struct uvd_node_orphans;
+
+/*
+ * How a node's clients are reached: by this process, which opens their files and copies their memory, or with descriptors that the
+ * broker gives it.
+ */
+struct uvd_cuse_clients;
+extern const struct uvd_cuse_clients uvd_cuse_clients_local, uvd_cuse_clients_remote;
 
 struct uvd_cuse_config {
 	int number; /* N of uverbsN; -1: the lowest that is free */
-	unsigned int mode; /* of the node */
-	gid_t group; /* of the node; -1: unchanged */
 	unsigned int workers; /* at the start; more are started while calls wait for clients */
-	const struct uvd_node_orphans *orphans; /* CUSE devices of dead processes: their names in /dev are free */
-	struct uvd_link *link; /* the broker, which makes node and channel; NULL: this process makes them */
-	unsigned int index; /* of the device, as the broker knows it */
+	struct uvd_privilege *privilege; /* makes the node; must outlive it */
+	unsigned int index; /* of the device, as make_node() knows it */
+	const struct uvd_cuse_clients *clients; /* how the node's clients are reached */
 	struct uvd_grants *grants;
 	struct uvd_log *log;
 	/* A worker calls it when the channel has ended without uvd_cuse_stop(): somebody wrote to `abort` in sysfs. */
@@ -75,8 +78,8 @@ void uvd_cuse_each_file(struct uvd_cuse *c,
 /* ---- the node of a User Capability, which can only be opened ----------------------------------------------------- */
 
 /* Makes the node (root's, mode 0600) and starts the thread that serves it. Returns NULL with a negative *err. */
-struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_orphans *orphans, struct uvd_link *link,
-					struct uvd_log *log, int *err);
+struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, struct uvd_privilege *privilege, struct uvd_log *log,
+					int *err);
 dev_t uvd_cuse_ucap_rdev(const struct uvd_cuse_ucap *u);
 /* Removes the node. A client that has it open keeps a file that no longer stands for the capability. */
 void uvd_cuse_ucap_free(struct uvd_cuse_ucap *u);

@@ -28,6 +28,22 @@ enum {
 	MAX_OPENERS = MAX_WORKERS - 16, /* that calls and opens may occupy: the rest serves closes */
 };
 
+struct cuse_call;
+
+/* clients.c */
+struct uvd_cuse_clients {
+	const struct uvd_mem_ops *mem; /* the memory of callers */
+	void (*begin)(struct uvd_cuse *c); /* sets c->calls and c->opens */
+	/* A grant takes the call over from its worker: takes what only the worker can ask for. */
+	void (*keep_process)(struct cuse_call *call);
+	/* As uvd_cuse_write_whole(). */
+	int (*write_whole)(struct uvd_cuse *c, pid_t tid, uint64_t *addr, size_t *len);
+	bool open_waits; /* an open asks about the opener, and may wait: it is charged and queued as a call */
+	/* An open without a descriptor of the opener's memory is refused: an exec of the opener would go unnoticed. */
+	bool opener_has_mm;
+	bool writes_by_descriptor; /* of the client's address space, and not by the thread's id */
+};
+
 /* One open of the node. */
 struct cuse_file {
 	struct list_head of_node;
@@ -77,7 +93,8 @@ struct worker {
 struct uvd_cuse {
 	struct uvd_cuse_config config;
 	struct uvd_node node;
-	struct uvd_remote remote; /* where config.link is set */
+	struct uvd_proc *calls, *opens; /* for threads that wait in a call, and in an open of the node */
+	struct uvd_remote remote; /* used by uvd_cuse_clients_remote */
 	struct uvd_device *dev;
 	struct fuse_session *se;
 	atomic_bool stopping;
@@ -116,18 +133,20 @@ bool uvd_cuse_is_granting(struct uvd_cuse *c, uint64_t unique);
 /* Puts a reference to an open file; the last one closes it. */
 void uvd_cuse_file_put(struct cuse_file *f);
 
+/* ---- clients.c --------------------------------------------------------------------------------------------------- */
+
+/* Of a caller: does its call still wait? Takes the right to answer it: false if the tick has. */
+bool uvd_cuse_call_waits(struct uvd_caller *c);
+bool uvd_cuse_call_claim(struct uvd_caller *c);
+/* Puts the call's reference to the caller's process, if it has one. */
+void uvd_cuse_drop_peer(struct cuse_call *call);
+
 /* ---- channel.c --------------------------------------------------------------------------------------------------- */
 
-/*
- * Makes the node's session, and verifies that the node is ours. Returns 0; -EEXIST: the name is taken; or another
- * negative errno.
- */
-int uvd_cuse_channel_open(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata,
-			  struct uvd_log *log, struct fuse_session **se);
-/* The same for a channel that the broker has made. Takes over fd, even if it fails. */
-int uvd_cuse_channel_adopt(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata,
-			   struct uvd_log *log, int fd, struct fuse_session **se);
-void uvd_cuse_channel_close(struct uvd_node *node, struct fuse_session **se);
+/* Makes a session of the node's channel. Takes over fd; if it fails, the node is gone, too. Returns 0 or a negative errno, logged. */
+int uvd_cuse_channel_adopt(struct uvd_privilege *p, struct uvd_node *node, const struct cuse_lowlevel_ops *ops,
+			   void *userdata, struct uvd_log *log, int fd, struct fuse_session **se);
+void uvd_cuse_channel_close(struct uvd_privilege *p, struct uvd_node *node, struct fuse_session **se);
 
 /* ---- workers.c --------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Clients of an engine process without privileges, which asks the broker about them (broker/link.h). */
+/* Clients of an engine process without privileges, which asks the broker about them (broker/link.h): uvd_cuse_clients_remote. */
 #ifndef UVD_CUSE_REMOTE_H
 #define UVD_CUSE_REMOTE_H
 

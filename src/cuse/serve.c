@@ -193,7 +193,7 @@ static void serve_open(struct worker *w, const struct fuse_in_header *in)
 	struct uvd_account *account;
 	int err;
 
-	if (!w->cuse->config.link) {
+	if (!w->cuse->config.clients->open_waits) {
 		serve_process(w, &w->buf.mem, w->buf.mem, w->buf.size);
 		return;
 	}

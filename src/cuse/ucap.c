@@ -15,7 +15,7 @@ struct uvd_cuse_ucap {
 	struct uvd_node node;
 	struct fuse_session *se;
 	struct uvd_log *log;
-	struct uvd_link *link; /* NULL: this process makes the node */
+	struct uvd_privilege *privilege;
 	int end; /* eventfd: tells the thread to end */
 	pthread_t thread;
 };
@@ -94,26 +94,15 @@ static int ucap_node_start(struct uvd_cuse_ucap *u)
 
 /* ---- creation and end -------------------------------------------------------------------------------------------- */
 
-static int ucap_node_take_from_broker(struct uvd_cuse_ucap *u, const char *name)
+static int ucap_node_make(struct uvd_cuse_ucap *u, const char *name)
 {
-	int fd, err = uvd_link_ucap(u->link, name, &u->node.rdev, &fd);
+	int fd, err = u->privilege->ops->make_ucap(u->privilege, name, &u->node, &fd);
 
-	return err ? err : uvd_cuse_channel_adopt(&u->node, &operations, u, u->log, fd, &u->se);
+	return err ? err : uvd_cuse_channel_adopt(u->privilege, &u->node, &operations, u, u->log, fd, &u->se);
 }
 
-static int open_channel(struct uvd_cuse_ucap *u, const struct uvd_node_orphans *orphans)
-{
-	const char *taken = uvd_node_taken(&u->node, orphans);
-	int err = taken ? -EEXIST : uvd_cuse_channel_open(&u->node, &operations, u, u->log, &u->se);
-
-	if (err == -EEXIST)
-		uvd_logf(u->log, UVD_ERR, "%s: %s", u->node.path,
-			 taken ? taken : "another process has just taken that name");
-	return err;
-}
-
-struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_orphans *orphans, struct uvd_link *link,
-					struct uvd_log *log, int *err)
+struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, struct uvd_privilege *privilege, struct uvd_log *log,
+					int *err)
 {
 	struct uvd_cuse_ucap *u = calloc(1, sizeof(*u));
 
@@ -122,18 +111,16 @@ struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_
 		return NULL;
 	}
 	u->log = log;
-	u->link = link;
-	uvd_node_name_ucap(&u->node, name);
-	*err = link ? ucap_node_take_from_broker(u, name) : open_channel(u, orphans);
+	u->privilege = privilege;
+	*err = ucap_node_make(u, name);
 	if (*err) {
 		free(u);
 		return NULL;
 	}
-	/* CUSE makes its nodes with mode 0600. A udev rule may give this one to others, as it may the kernel's. */
 	*err = ucap_node_start(u);
 	if (!*err)
 		return u;
-	uvd_cuse_channel_close(&u->node, &u->se);
+	uvd_cuse_channel_close(u->privilege, &u->node, &u->se);
 	free(u);
 	return NULL;
 }
@@ -150,6 +137,6 @@ void uvd_cuse_ucap_free(struct uvd_cuse_ucap *u)
 	(void)!write(u->end, &one, sizeof(one));
 	pthread_join(u->thread, NULL);
 	close(u->end);
-	uvd_cuse_channel_close(&u->node, &u->se);
+	uvd_cuse_channel_close(u->privilege, &u->node, &u->se);
 	free(u);
 }

@@ -206,8 +206,8 @@ static bool is_in_write(struct worker *w, uint64_t claim)
 	w->seen_write = 0;
 	if (uvd_claim_state(claim) != UVD_CLAIM_WRITES)
 		return false;
-	if (w->cuse->config.link)
-		return true; /* written through a descriptor of the address space, not by thread id */
+	if (w->cuse->config.clients->writes_by_descriptor)
+		return true;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)w->tid);
 	f = fopen(path, "re");
 	if (f && fgets(line, sizeof(line), f) && strtol(line, NULL, 10) == SYS_process_vm_writev)

@@ -202,7 +202,8 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 		d->control = uvd_control_new(d->loop, options->control, uvd_daemon_answer, d, d->log, &err);
 	if (!d->control || (!d->link && !daemon_prepare(d)))
 		return false;
-	d->privilege = d->link ? uvd_link_privilege(d->link) : uvd_local_new(d->log);
+	d->local_nodes = (struct uvd_local_nodes){ options->mode, options->group, &d->orphans };
+	d->privilege = d->link ? uvd_link_privilege(d->link) : uvd_local_new(&d->local_nodes, d->log);
 	d->grants = d->privilege ? uvd_grants_new(options->grant_fds, d->privilege, d->log) : NULL;
 	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_object_plugins, &options->limits, d->log);
 	d->engine.lends = options->grant_fds;
@@ -254,14 +255,14 @@ static void daemon_stop(struct uvd_daemon *d)
 	}
 	uvd_control_free(d->control);
 	uvd_grants_free(d->grants);
-	if (!d->link)
-		uvd_local_free(d->privilege);
 	if (d->have_engine)
 		uvd_engine_fini(&d->engine);
 	uvd_plugins_free(d->plugins);
 	uvd_fleet_fini(&d->fleet);
 	if (d->loop)
 		ev_loop_destroy(d->loop);
+	if (!d->link)
+		uvd_local_free(d->privilege);
 	uvd_log_free(d->log);
 }
 

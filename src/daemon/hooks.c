@@ -36,7 +36,7 @@ static int hook_ucap_create(struct uvd_engine *engine, const char *name, unsigne
 	if (!node)
 		return -ENOMEM;
 	strcpy(node->name, name);
-	node->cuse = uvd_cuse_ucap_new(name, &d->orphans, d->link, d->log, &err);
+	node->cuse = uvd_cuse_ucap_new(name, d->privilege, d->log, &err);
 	if (!node->cuse)
 		goto free_node;
 	err = d->link ? 0 : uvd_sysfs_add_ucap(d->options->sysfs, name, uvd_cuse_ucap_rdev(node->cuse), d->log);

@@ -61,6 +61,7 @@ struct uvd_daemon {
 	struct uvd_log *log;
 	struct uvd_link *link; /* the broker; NULL: this process has the privileges itself */
 	struct uvd_privilege *privilege;
+	struct uvd_local_nodes local_nodes;
 	struct ev_loop *loop;
 	struct ev_signal on_term, on_int, on_hup;
 	struct ev_timer tick;

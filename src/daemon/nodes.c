@@ -79,11 +79,9 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n, cons
 	struct uvd_device_config config = *wanted;
 	struct uvd_cuse_config cuse = {
 		.number = config.number,
-		.mode = o->mode,
-		.group = o->group,
 		.workers = o->workers,
-		.orphans = &d->orphans,
-		.link = d->link,
+		.privilege = d->privilege,
+		.clients = d->link ? &uvd_cuse_clients_remote : &uvd_cuse_clients_local,
 		.grants = d->grants,
 		.log = d->log,
 		.lost = daemon_node_lost,

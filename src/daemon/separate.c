@@ -59,8 +59,9 @@ static struct channel *free_channel(struct separate *s)
 }
 
 /* Makes the node's channel and notes it. Returns its descriptor or a negative errno. */
-static int make_channel(struct separate *s, struct uvd_node *node)
+static int make_channel(void *arg, struct uvd_node *node)
 {
+	struct separate *s = arg;
 	struct channel *c = free_channel(s);
 	int fd;
 
@@ -218,17 +219,12 @@ static int op_ucap(void *arg, const char *name, dev_t *rdev, int *fd)
 {
 	struct separate *s = arg;
 	struct own_node *u = free_ucap(s);
-	const char *taken;
 	int ret;
 
 	if (!uvd_ucap_name_ok(name) || !is_configured(s->options, name) || find_ucap(s, name) || !u)
 		return -EINVAL;
-	uvd_node_name_ucap(&u->node, name);
-	taken = uvd_node_taken(&u->node, &s->orphans);
-	ret = taken ? -EEXIST : make_channel(s, &u->node); /* CUSE and udev decide mode and group */
-	if (ret == -EEXIST)
-		uvd_logf(s->log, UVD_ERR, "%s: %s", u->node.path,
-			 taken ? taken : "another process has just taken that name");
+	/* CUSE and udev decide mode and group. */
+	ret = uvd_node_make_ucap(&u->node, name, &s->orphans, make_channel, s, s->log);
 	if (ret < 0)
 		return ret;
 	*fd = ret;

@@ -146,7 +146,7 @@ static int host_setup(struct host *h)
 	uvd_crash_start("uverbsctl run", uvd_dispatch_site);
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_run_devices_init(e);
-	e->privilege = uvd_local_new(e->log);
+	e->privilege = uvd_local_new(NULL, e->log);
 	e->grants = e->privilege ? uvd_grants_new(true, e->privilege, e->log) : NULL;
 	if (!e->grants)
 		return -ENOMEM;

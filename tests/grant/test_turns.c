@@ -89,7 +89,7 @@ static void setup(void)
 	uvd_account_limits_init(&limits);
 	limits.max[UVD_RES_LOANS] = 1;
 	accounts = uvd_accounts_new(&limits, NULL);
-	privilege = uvd_local_new(NULL);
+	privilege = uvd_local_new(NULL, NULL);
 	grants = uvd_grants_new(true, privilege, NULL);
 	waiter_init(&first, USER);
 	waiter_init(&second, USER);
