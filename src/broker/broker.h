@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The operations that need privilege over CUSE: tracing a client's thread (borrow.h), passing it a descriptor
+ * The operations that need privilege over CUSE (privilege.h): tracing a client's thread (borrow.h), passing it a descriptor
  * (way.h), and making device nodes (node.h). With two processes the broker carries them out (serve.h), on
  * requests of the engine process (link.h). Nothing here parses data that a client has written.
  */

@@ -197,6 +197,28 @@ static void link_end_node(struct uvd_privilege *p, struct uvd_node *node)
 {
 }
 
+/* ---- other processes: an engine process has no /proc ---------------------------------------------------------------- */
+
+static int link_peer_owners(struct uvd_privilege *p, pid_t pid, uid_t uid, uid_t *uids, unsigned int max)
+{
+	return uvd_link_peer_owners(uvd_link_of(p), pid, uid, uids, max);
+}
+
+static int link_sockets_in_use(struct uvd_privilege *p, const uint64_t *inos, unsigned int num, bool *used,
+			       uint64_t *cpu_ns)
+{
+	return uvd_link_sockets(uvd_link_of(p), inos, num, used, cpu_ns);
+}
+
+static int link_open_comm(struct uvd_privilege *p, pid_t pid)
+{
+	const struct uvd_wire_request r = { .op = UVD_WIRE_OPEN, .tid = pid, .index = UVD_WIRE_COMM };
+	struct uvd_wire_fds out;
+	int err = pid > 0 ? uvd_link_ask(uvd_link_of(p), &r, NULL, &out) : -ESRCH;
+
+	return err < 0 ? err : out.fd[0];
+}
+
 /* ---- the table ---------------------------------------------------------------------------------------------------- */
 
 const struct uvd_privilege_ops uvd_link_ops = {
@@ -217,4 +239,7 @@ const struct uvd_privilege_ops uvd_link_ops = {
 	.make_ucap = link_make_ucap,
 	.withdraw = link_withdraw,
 	.end_node = link_end_node,
+	.peer_owners = link_peer_owners,
+	.sockets_in_use = link_sockets_in_use,
+	.open_comm = link_open_comm,
 };

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Privileged operations of a process that has the privileges itself. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include <uverbsd/registration.h>
 #include "broker/node.h"
+#include "broker/owners.h"
 #include "broker/privilege.h"
 #include "broker/register.h"
 #include "broker/serve.h"
@@ -171,6 +174,30 @@ static void local_end_node(struct uvd_privilege *p, struct uvd_node *node)
 	uvd_node_remove(node);
 }
 
+/* ---- other processes ------------------------------------------------------------------------------------------------ */
+
+static int local_peer_owners(struct uvd_privilege *p, pid_t pid, uid_t uid, uid_t *uids, unsigned int max)
+{
+	return uvd_peer_owners(pid, uid, uids, max);
+}
+
+static int local_sockets_in_use(struct uvd_privilege *p, const uint64_t *inos, unsigned int num, bool *used,
+				uint64_t *cpu_ns)
+{
+	*cpu_ns = 0;
+	return uvd_sockets_in_use(getpid(), inos, num, used);
+}
+
+static int local_open_comm(struct uvd_privilege *p, pid_t pid)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* ---- its beginning and end ---------------------------------------------------------------------------------------- */
 
 static const struct uvd_privilege_ops local_ops = {
@@ -191,6 +218,9 @@ static const struct uvd_privilege_ops local_ops = {
 	.make_ucap = local_make_ucap,
 	.withdraw = local_withdraw,
 	.end_node = local_end_node,
+	.peer_owners = local_peer_owners,
+	.sockets_in_use = local_sockets_in_use,
+	.open_comm = local_open_comm,
 };
 
 /*

@@ -108,6 +108,17 @@ struct uvd_privilege_ops {
 	void (*withdraw)(struct uvd_privilege *p, unsigned int index, struct uvd_node *node);
 	/* Call it when the node is served no longer, before its channel is closed. */
 	void (*end_node)(struct uvd_privilege *p, struct uvd_node *node);
+
+	/* As uvd_peer_owners(). */
+	int (*peer_owners)(struct uvd_privilege *p, pid_t pid, uid_t uid, uid_t *uids, unsigned int max);
+	/*
+	 * As uvd_sockets_in_use(), for all processes but this one. num: from 1 to UVD_WIRE_SOCKETS_MAX. *cpu_ns: processor time that
+	 * another process has used for it.
+	 */
+	int (*sockets_in_use)(struct uvd_privilege *p, const uint64_t *inos, unsigned int num, bool *used,
+			      uint64_t *cpu_ns);
+	/* Opens a process's file /proc/PID/comm. Returns the descriptor or a negative errno. */
+	int (*open_comm)(struct uvd_privilege *p, pid_t pid);
 };
 
 /* How a process that makes nodes itself makes them. */

@@ -117,13 +117,6 @@ static void say_ready(struct uvd_daemon *d)
 	dprintf(STDERR_FILENO, "uverbsd: ready:%s\n", line);
 }
 
-static void daemon_abort_orphan(void *daemon, const char *name, dev_t rdev)
-{
-	struct uvd_daemon *d = daemon;
-
-	uvd_node_abort(&d->orphans, name, rdev, d->log);
-}
-
 /* Root follows this path and trusts what it finds there, so no other user may be able to replace it. */
 static bool daemon_path_is_ours(struct uvd_log *log, const char *option, const char *path)
 {
@@ -145,25 +138,6 @@ bool uvd_daemon_paths_are_ours(const struct uvd_options *options, struct uvd_log
 	       (!options->pid_file[0] || daemon_path_is_ours(log, "pid-file", options->pid_file));
 }
 
-/* Does what needs privileges before there are clients. With a broker, the broker does it instead. */
-static bool daemon_prepare(struct uvd_daemon *d)
-{
-	uvd_daemon_raise_nofile();
-	uvd_sysfs_each_orphan(d->options->sysfs, daemon_abort_orphan, d);
-	d->have_tree = !uvd_sysfs_create(d->options->sysfs, d->log);
-	return d->have_tree;
-}
-
-/* Called when every device is served and published. */
-static bool finish_start(struct uvd_daemon *d)
-{
-	if (d->link)
-		return !uvd_link_tell(d->link, UVD_WIRE_READY, 0);
-	if (d->options->overlay && uvd_sysfs_overlay(d->options->sysfs, d->log))
-		return false;
-	return !uvd_announce_ready(&d->announce, d->log);
-}
-
 /* Gives the engine the plug-ins of the options. An engine process has loaded them already. */
 static bool daemon_plugins(struct uvd_daemon *d)
 {
@@ -174,19 +148,18 @@ static bool daemon_plugins(struct uvd_daemon *d)
 		       : uvd_options_load_plugins(d->options, d->engine.plugins, d->log);
 }
 
-/* uvd_control_owners_fn. An engine process has no /proc, so the broker answers. */
+/* uvd_control_owners_fn. */
 static int daemon_owners(void *arg, pid_t pid, uid_t uid, uid_t *uids, unsigned int max)
 {
 	struct uvd_daemon *d = arg;
 
-	return d->link ? uvd_link_peer_owners(d->link, pid, uid, uids, max) : uvd_peer_owners(pid, uid, uids, max);
+	return d->privilege->ops->peer_owners(d->privilege, pid, uid, uids, max);
 }
 
 /* Sets everything up. Returns false if that fails, and the log says why; the caller calls daemon_stop() in any case. */
-static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options, int control)
+static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options)
 {
 	const char *wrong;
-	int err;
 
 	d->options = options;
 	d->status = 1;
@@ -194,17 +167,9 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	uvd_crash_start("uverbsd", uvd_dispatch_site);
 	uvd_announce_init(&d->announce, options);
 	uvd_fleet_init(&d->fleet, &d->engine, d->log, &uvd_daemon_fleet_ops, d);
-	if (!start_loop(d))
+	if (!start_loop(d) || !d->machine->begin(d))
 		return false;
-	if (d->link)
-		d->control = uvd_control_adopt(d->loop, control, 0, uvd_daemon_answer, d);
-	else if (uvd_daemon_paths_are_ours(options, d->log))
-		d->control = uvd_control_new(d->loop, options->control, uvd_daemon_answer, d, d->log, &err);
-	if (!d->control || (!d->link && !daemon_prepare(d)))
-		return false;
-	d->local_nodes = (struct uvd_local_nodes){ options->mode, options->group, &d->orphans };
-	d->privilege = d->link ? uvd_link_privilege(d->link) : uvd_local_new(&d->local_nodes, d->log);
-	d->grants = d->privilege ? uvd_grants_new(options->grant_fds, d->privilege, d->log) : NULL;
+	d->grants = uvd_grants_new(options->grant_fds, d->privilege, d->log);
 	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_object_plugins, &options->limits, d->log);
 	d->engine.lends = options->grant_fds;
 	if (!d->have_engine || !daemon_plugins(d) || uvd_options_give_texts(options, &d->engine))
@@ -215,7 +180,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	for (unsigned int i = 0; i < options->num_devices; i++)
 		if (!uvd_fleet_add(&d->fleet, &options->devices[i], &wrong))
 			return false;
-	if (!finish_start(d))
+	if (d->machine->ready(d))
 		return false;
 	d->status = 0;
 	say_ready(d);
@@ -224,18 +189,6 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-static void remove_tree(struct uvd_daemon *d)
-{
-	if (!d->have_tree)
-		return;
-	if (d->options->overlay)
-		uvd_sysfs_overlay_undo(d->options->sysfs);
-	for (unsigned int i = 0; i < UVD_COUNT(d->nodes); i++)
-		if (d->nodes[i].published)
-			uvd_sysfs_remove(d->options->sysfs, &d->nodes[i].place.dev->config);
-	uvd_sysfs_destroy(d->options->sysfs);
-}
-
 /* Removes sysfs directory and nodes, and frees everything. If a thread does not come back, exits the process. */
 static void daemon_stop(struct uvd_daemon *d)
 {
@@ -243,7 +196,7 @@ static void daemon_stop(struct uvd_daemon *d)
 	uvd_fleet_end(&d->fleet);
 	uvd_announce_end(&d->announce);
 	/* First no new client finds the devices, then every call fails, and only then the nodes go. */
-	remove_tree(d);
+	d->machine->leave(d);
 	for (unsigned int i = 0; i < UVD_COUNT(d->nodes); i++)
 		if (d->nodes[i].place.dev)
 			uvd_device_set_gone(d->nodes[i].place.dev);
@@ -261,29 +214,46 @@ static void daemon_stop(struct uvd_daemon *d)
 	uvd_fleet_fini(&d->fleet);
 	if (d->loop)
 		ev_loop_destroy(d->loop);
-	if (!d->link)
-		uvd_local_free(d->privilege);
+	d->machine->end(d);
 	uvd_log_free(d->log);
 }
 
-int uvd_daemon_main(const struct uvd_options *options)
+static int daemon_run(struct uvd_daemon *d, const struct uvd_options *options)
 {
-	return options->separate ? uvd_daemon_separate(options) : uvd_daemon_serve(options, NULL, -1, NULL);
-}
-
-int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control, struct uvd_plugins *plugins)
-{
-	struct uvd_daemon *d = uvd_zalloc(sizeof(*d));
 	int status;
 
-	if (!d)
-		return 1;
-	d->link = link;
-	d->plugins = plugins;
-	if (daemon_start(d, options, control))
+	if (daemon_start(d, options))
 		ev_run(d->loop, 0);
 	daemon_stop(d);
 	status = d->status;
 	free(d);
 	return status;
+}
+
+int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control, struct uvd_plugins *plugins)
+{
+	struct uvd_daemon *d = uvd_zalloc(sizeof(*d));
+
+	if (!d)
+		return 1;
+	d->machine = &uvd_machine_broker;
+	d->privilege = uvd_link_privilege(link);
+	d->listening = control;
+	d->plugins = plugins;
+	return daemon_run(d, options);
+}
+
+static int daemon_serve_alone(const struct uvd_options *options)
+{
+	struct uvd_daemon *d = uvd_zalloc(sizeof(*d));
+
+	if (!d)
+		return 1;
+	d->machine = &uvd_machine_local;
+	return daemon_run(d, options);
+}
+
+int uvd_daemon_main(const struct uvd_options *options)
+{
+	return options->separate ? uvd_daemon_separate(options) : daemon_serve_alone(options);
 }

@@ -6,7 +6,6 @@
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
 #include "objects/objects.h"
-#include "sysfs/sysfs.h"
 #include "util/util.h"
 
 struct node {
@@ -39,7 +38,7 @@ static int hook_ucap_create(struct uvd_engine *engine, const char *name, unsigne
 	node->cuse = uvd_cuse_ucap_new(name, d->privilege, d->log, &err);
 	if (!node->cuse)
 		goto free_node;
-	err = d->link ? 0 : uvd_sysfs_add_ucap(d->options->sysfs, name, uvd_cuse_ucap_rdev(node->cuse), d->log);
+	err = d->machine->add_ucap(d, name, uvd_cuse_ucap_rdev(node->cuse));
 	if (err)
 		goto free_cuse;
 	*out = (struct uvd_ucap_node){ .priv = node, .rdev = uvd_cuse_ucap_rdev(node->cuse) };
@@ -56,10 +55,7 @@ static void hook_ucap_remove(struct uvd_engine *engine, const struct uvd_ucap_no
 	struct uvd_daemon *d = daemon_of(engine);
 	struct node *node = ucap->priv;
 
-	if (d->link)
-		uvd_link_ucap_gone(d->link, node->name);
-	else
-		uvd_sysfs_remove_ucap(d->options->sysfs, node->name);
+	d->machine->remove_ucap(d, node->name);
 	uvd_cuse_ucap_free(node->cuse);
 	free(node);
 }
@@ -75,8 +71,7 @@ static int hook_publish_port(struct uvd_device *dev, unsigned int port, bool up)
 	/* A plug-in's device_init() is called before the device has its node. */
 	if (!n)
 		return -EAGAIN;
-	return d->link ? uvd_link_port(d->link, n->index, port, up)
-		       : uvd_sysfs_set_port(d->options->sysfs, &dev->config, port, up);
+	return d->machine->set_port(d, n->index, &dev->config, port, up);
 }
 
 /* Runs on a thread of the backend. */
@@ -87,19 +82,20 @@ static int hook_publish_tables(struct uvd_device *dev, unsigned int port)
 
 	if (!n || !n->published)
 		return 0;
-	return d->link ? uvd_link_tables(d->link, n->index, port, &dev->config)
-		       : uvd_sysfs_set_tables(d->options->sysfs, &dev->config, port);
+	return d->machine->set_tables(d, n->index, &dev->config, port);
 }
 
 static int hook_sockets_in_use(struct uvd_engine *engine, const uint64_t *inos, unsigned int num, bool *used,
 			       uint64_t *cpu_ns)
 {
-	return uvd_link_sockets(daemon_of(engine)->link, inos, num, used, cpu_ns);
+	struct uvd_privilege *p = daemon_of(engine)->privilege;
+
+	return p->ops->sockets_in_use(p, inos, num, used, cpu_ns);
 }
 
 void uvd_daemon_hook(struct uvd_daemon *d)
 {
-	d->engine.sockets_in_use = d->link ? hook_sockets_in_use : NULL;
+	d->engine.sockets_in_use = hook_sockets_in_use;
 	d->engine.ucaps.ops = &ucap_ops;
 	d->engine.publish_port = hook_publish_port;
 	d->engine.publish_tables = hook_publish_tables;

@@ -26,7 +26,7 @@ struct uvd_daemon_node {
 	struct uvd_fleet_place place; /* after SERVES only open files need the device */
 	struct uvd_daemon *daemon;
 	struct uvd_cuse *cuse; /* NULL where EMPTY */
-	unsigned int index; /* by which the broker knows the device */
+	unsigned int index; /* by which the privileged operations know the device */
 	bool published; /* the main thread changes it under port_lock of the device, for threads of the backend */
 	pthread_t remover; /* GOING */
 	atomic_bool removed; /* set by that thread */
@@ -59,9 +59,10 @@ struct uvd_announce {
 struct uvd_daemon {
 	const struct uvd_options *options;
 	struct uvd_log *log;
-	struct uvd_link *link; /* the broker; NULL: this process has the privileges itself */
+	const struct uvd_machine_ops *machine;
 	struct uvd_privilege *privilege;
-	struct uvd_local_nodes local_nodes;
+	struct uvd_local_nodes local_nodes; /* used by uvd_machine_local */
+	int listening; /* used by uvd_machine_broker: the control socket */
 	struct ev_loop *loop;
 	struct ev_signal on_term, on_int, on_hup;
 	struct ev_timer tick;
@@ -74,7 +75,7 @@ struct uvd_daemon {
 	struct uvd_fleet fleet;
 	struct uvd_engine engine;
 	bool have_engine, have_tree;
-	struct uvd_announce announce; /* without a broker */
+	struct uvd_announce announce; /* used by uvd_machine_local */
 	struct uvd_daemon_node nodes[UVD_MAX_DEVICES];
 	int status; /* the exit status */
 };
@@ -106,12 +107,12 @@ void uvd_daemon_tell_absent(json_t *answer, const struct uvd_device *dev);
 /* separate.c: as uvd_daemon_main(), in two processes. */
 int uvd_daemon_separate(const struct uvd_options *options);
 /*
- * daemon.c: serves in this process. link: the broker, or NULL. control: with a broker, the socket that listens. plugins:
- * those of the options, which it takes over; NULL: it loads them itself.
+ * daemon.c: serves in an engine process. link: to the broker. control: the socket that listens. plugins: those of the options, which
+ * it takes over.
  */
 int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control,
 		     struct uvd_plugins *plugins);
-/* status.c: stores the name of a process's program, or "". daemon: the struct. On any thread; it uses only `link`. */
+/* status.c: stores the name of a process's program, or "". daemon: the struct. On any thread; it uses only `privilege`. */
 void uvd_daemon_program(void *daemon, pid_t pid, char *comm, size_t size);
 void uvd_daemon_raise_nofile(void);
 /* Can no other user replace what --control, --sysfs and --pid-file name? If one can, the log says where. */
@@ -124,6 +125,52 @@ void uvd_announce_init(struct uvd_announce *a, const struct uvd_options *options
 /* Writes the pid file and tells systemd, once. 0 or a negative errno, logged. */
 int uvd_announce_ready(struct uvd_announce *a, struct uvd_log *log);
 void uvd_announce_end(struct uvd_announce *a);
+
+/* ---- machine_local.c, machine_broker.c ----------------------------------------------------------------------------- */
+
+/*
+ * What the daemon changes of its machine besides nodes: the control socket's path, the sysfs directory, the announcement. A process
+ * that has the privileges does it itself, an engine process asks the broker. Who starts the process chooses the table, once.
+ * An int is 0 or a negative errno unless stated otherwise.
+ */
+struct uvd_machine_ops {
+	const struct uvd_cuse_clients *clients; /* how nodes' clients are reached */
+	/* Sets d->privilege and d->control, and prepares what is published. Returns false if it fails, and the log says why. */
+	bool (*begin)(struct uvd_daemon *d);
+	/* Called when every device is served and published. */
+	int (*ready)(struct uvd_daemon *d);
+	/* Takes away all that is published. */
+	void (*leave)(struct uvd_daemon *d);
+	/* The last call: frees d->privilege. */
+	void (*end)(struct uvd_daemon *d);
+	/*
+	 * Returns the index for n->index and make_node(); -EPERM, -EACCES: its User Capabilities, or its adapter, must be those
+	 * of a configured device; or another negative errno.
+	 */
+	int (*add)(struct uvd_daemon *d, const struct uvd_device_config *config);
+	/* Gives this process access to the adapter of a device with one. */
+	int (*open_adapter)(struct uvd_daemon *d, unsigned int index);
+	/* Caller holds port_lock of the device. */
+	int (*publish)(struct uvd_daemon *d, const struct uvd_daemon_node *n);
+	void (*unpublish)(struct uvd_daemon *d, const struct uvd_daemon_node *n);
+	/* What is published has changed: mounts the overlay anew. */
+	void (*refresh)(struct uvd_daemon *d);
+	/* On any thread. config: of the device. */
+	int (*set_port)(struct uvd_daemon *d, unsigned int index, const struct uvd_device_config *config,
+			unsigned int port, bool up);
+	int (*set_tables)(struct uvd_daemon *d, unsigned int index, const struct uvd_device_config *config,
+			  unsigned int port);
+	/* Also stores them in `shown` of n->place. */
+	void (*set_counters)(struct uvd_daemon *d, struct uvd_daemon_node *n, unsigned int port,
+			     const uint64_t *values);
+	int (*add_ucap)(struct uvd_daemon *d, const char *name, dev_t rdev);
+	void (*remove_ucap)(struct uvd_daemon *d, const char *name);
+	/* Begins to replace this process by another one. -EOPNOTSUPP: it cannot. */
+	int (*restart)(struct uvd_daemon *d);
+	/* The process that stands for the daemon: the one that was started. */
+	pid_t (*pid)(void);
+};
+extern const struct uvd_machine_ops uvd_machine_local, uvd_machine_broker;
 
 /* ---- slots.c ----------------------------------------------------------------------------------------------------- */
 

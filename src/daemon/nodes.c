@@ -10,7 +10,6 @@
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
 #include "persona/persona.h"
-#include "sysfs/sysfs.h"
 #include "util/util.h"
 #include <errno.h>
 #include <stdio.h>
@@ -39,29 +38,8 @@ static void daemon_node_undo(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	uvd_daemon_reap(d);
 }
 
-/*
- * Returns the index by which the broker knows the device, or a negative errno. A configured device has its index in
- * the options. The broker is told of any other one, and chooses the index.
- */
-static int index_at_broker(struct uvd_daemon *d, const struct uvd_device_config *config)
-{
-	unsigned int i = 0;
-
-	while (i < d->options->num_devices && strcmp(d->options->devices[i].ibdev, config->ibdev))
-		i++;
-	return !d->link || i < d->options->num_devices ? (int)i : uvd_link_add(d->link, config);
-}
-
-/* The broker has the configuration that was asked for, but not what an adapter has. */
-static int broker_publishes(struct uvd_link *link, const struct uvd_daemon_node *n)
-{
-	const struct uvd_device_config *config = &n->place.dev->config;
-	int err = strcmp(config->backend, "verbs") ? 0 : uvd_link_tables(link, n->index, 0, config);
-
-	return err ? err : uvd_link_tell(link, UVD_WIRE_PUBLISH, n->index);
-}
-
-static const char *broker_refuses(int err)
+/* Says why a device has no index. */
+static const char *machine_refuses(int err)
 {
 	switch (err) {
 	case -EPERM:
@@ -75,13 +53,12 @@ static const char *broker_refuses(int err)
 
 static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n, const struct uvd_device_config *wanted)
 {
-	const struct uvd_options *o = d->options;
 	struct uvd_device_config config = *wanted;
 	struct uvd_cuse_config cuse = {
 		.number = config.number,
-		.workers = o->workers,
+		.workers = d->options->workers,
 		.privilege = d->privilege,
-		.clients = d->link ? &uvd_cuse_clients_remote : &uvd_cuse_clients_local,
+		.clients = d->machine->clients,
 		.grants = d->grants,
 		.log = d->log,
 		.lost = daemon_node_lost,
@@ -96,10 +73,10 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n, cons
 		return "its persona or backend was unloaded with its plug-in";
 	if (persona->queues)
 		return "the persona maps queues, which CUSE cannot do";
-	index = index_at_broker(d, &config);
+	index = d->machine->add(d, &config);
 	if (index < 0)
-		return broker_refuses(index);
-	if (d->link && !strcmp(config.backend, "verbs") && uvd_link_tell(d->link, UVD_WIRE_ADAPTER, index))
+		return machine_refuses(index);
+	if (!strcmp(config.backend, "verbs") && d->machine->open_adapter(d, index))
 		return "the broker cannot give access to the adapter";
 	cuse.index = n->index = index;
 	n->cuse = uvd_cuse_new(&cuse, &err);
@@ -116,11 +93,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n, cons
 		return "cannot serve the node";
 	/* The device is served already. A client may take a port down, or the adapter's change: the lock keeps that apart. */
 	uvd_lock(&n->place.dev->port_lock);
-	if (d->link)
-		err = broker_publishes(d->link, n);
-	else
-		err = uvd_sysfs_add(o->sysfs, &n->place.dev->config, n->place.dev->persona, uvd_cuse_rdev(n->cuse),
-				    d->log);
+	err = d->machine->publish(d, n);
 	n->published = !err;
 	uvd_unlock(&n->place.dev->port_lock);
 	if (err)
@@ -147,17 +120,13 @@ static const char *daemon_make(void *arg, struct uvd_fleet_place *place, const s
 
 static void daemon_show_counters(void *arg, struct uvd_fleet_place *place, unsigned int port, const uint64_t *values)
 {
-	const struct uvd_daemon_node *n = uvd_daemon_node_of(place);
-	uint64_t *shown = place->shown.ports[port - 1];
-	const struct uvd_daemon *d = arg;
+	struct uvd_daemon_node *n = uvd_daemon_node_of(place);
+	const uint64_t *shown = place->shown.ports[port - 1];
+	struct uvd_daemon *d = arg;
 
 	if (!n->published || !memcmp(values, shown, UVD_PORT_COUNTERS * sizeof(*values)))
 		return;
-	if (!d->link)
-		uvd_sysfs_set_counters(d->options->sysfs, &place->dev->config, place->dev->persona, port, &place->shown,
-				       values);
-	else if (!uvd_link_counters(d->link, n->index, port, values))
-		memcpy(shown, values, UVD_PORT_COUNTERS * sizeof(*values));
+	d->machine->set_counters(d, n, port, values);
 }
 
 /* ---- unplugging -------------------------------------------------------------------------------------------------- */
@@ -172,13 +141,6 @@ static void *remove_thread(void *arg)
 	return NULL;
 }
 
-/* Mounts the overlay anew: its lower folders have changed, which a mounted overlay does not support. */
-static void refresh_overlay(struct uvd_daemon *d)
-{
-	if (d->options->overlay && !d->link)
-		uvd_sysfs_overlay(d->options->sysfs, d->log);
-}
-
 /* Unplugs the device and starts the thread that removes it; on_removed follows, and answers n->asker. */
 static const char *daemon_remove(void *arg, struct uvd_fleet_place *place)
 {
@@ -190,11 +152,10 @@ static const char *daemon_remove(void *arg, struct uvd_fleet_place *place)
 	n->place.config.number = n->place.dev->config.number;
 	/* In the order of ib_uverbs: first no new client finds the device, then open files are cut off from it. */
 	uvd_lock(&n->place.dev->port_lock);
-	if (!d->link)
-		uvd_sysfs_remove(d->options->sysfs, &n->place.dev->config);
+	d->machine->unpublish(d, n);
 	n->published = false;
 	uvd_unlock(&n->place.dev->port_lock);
-	refresh_overlay(d);
+	d->machine->refresh(d);
 	uvd_cuse_unplug(n->cuse); /* a broker also removes it from the sysfs directory */
 	err = uvd_thread_start(&n->remover, 0, remove_thread, n);
 	if (err) {
@@ -240,7 +201,7 @@ void uvd_daemon_removed(struct uvd_daemon *d)
 		if (n->place.state != UVD_PLACE_GOING || !n->removed)
 			continue;
 		pthread_join(n->remover, NULL);
-		refresh_overlay(d); /* its User Capabilities may be gone, too */
+		d->machine->refresh(d); /* its User Capabilities may be gone, too */
 		answer = n->asker ? uvd_control_tell(&n->place.dev->config) : NULL;
 		n->place.state = UVD_PLACE_DRAINS;
 		uvd_daemon_reap(d);
@@ -285,7 +246,9 @@ void uvd_daemon_tell_absent(json_t *answer, const struct uvd_device *dev)
 
 static void daemon_made(void *arg, struct uvd_fleet_place *place, json_t *answer)
 {
-	refresh_overlay(arg);
+	struct uvd_daemon *d = arg;
+
+	d->machine->refresh(d);
 	uvd_daemon_tell_absent(answer, place->dev);
 }
 

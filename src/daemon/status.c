@@ -12,7 +12,7 @@
 
 static const double AT_LEAST = 0.05; /* seconds from the begin of one answer to the next */
 
-/* All that the thread needs; of the daemon it uses only `link`, and `loop` and `on_done` to report. */
+/* All that the thread needs; of the daemon it uses only `privilege`, and `loop` and `on_done` to report. */
 struct status_facts {
 	struct uvd_daemon *daemon;
 	struct uvd_status *status;
@@ -65,11 +65,11 @@ static json_t *collect_rest(struct uvd_daemon *d)
 	struct uvd_grant_counters g;
 
 	uvd_grants_count(d->grants, &g);
-	return json_pack("{s:i, s:s, s:s, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid",
-			 d->link ? getppid() : getpid(), "transport", "cuse", "sysfs", d->options->sysfs, "ucaps",
-			 status_ucaps(&d->engine.ucaps), "grants", "enabled", d->options->grant_fds, "granted",
-			 (json_int_t)g.granted, "fell_back", (json_int_t)g.fell_back, "gone", (json_int_t)g.gone,
-			 "late", (json_int_t)g.late, "killed", (json_int_t)g.killed, "under_way", g.under_way);
+	return json_pack("{s:i, s:s, s:s, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid", (int)d->machine->pid(),
+			 "transport", "cuse", "sysfs", d->options->sysfs, "ucaps", status_ucaps(&d->engine.ucaps),
+			 "grants", "enabled", d->options->grant_fds, "granted", (json_int_t)g.granted, "fell_back",
+			 (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late", (json_int_t)g.late, "killed",
+			 (json_int_t)g.killed, "under_way", g.under_way);
 }
 
 static void status_facts_free(struct status_facts *facts)
@@ -96,23 +96,11 @@ static bool status_collect(struct status_facts *facts, struct uvd_daemon *d)
 
 /* ---- formatting, on the thread ----------------------------------------------------------------------------------- */
 
-/* An engine process sees no /proc, so it asks the broker. */
-static FILE *open_comm(struct uvd_link *link, pid_t pid)
-{
-	struct uvd_wire_request r = { .op = UVD_WIRE_OPEN, .tid = pid, .index = UVD_WIRE_COMM };
-	struct uvd_wire_fds out;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	if (!link)
-		return fopen(path, "re");
-	return pid > 0 && !uvd_link_ask(link, &r, NULL, &out) ? fdopen(out.fd[0], "re") : NULL;
-}
-
 void uvd_daemon_program(void *daemon, pid_t pid, char *comm, size_t size)
 {
 	struct uvd_daemon *d = daemon;
-	FILE *f = open_comm(d->link, pid);
+	int fd = d->privilege->ops->open_comm(d->privilege, pid);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
 
 	if (!f || !fgets(comm, size, f))
 		*comm = 0;
@@ -227,10 +215,10 @@ static json_t *restart_answer(struct uvd_daemon *d, bool may_change)
 
 	if (!may_change)
 		return uvd_control_refuse("only root and the user that serves the device may do that");
-	if (!d->link)
+	err = d->machine->restart(d);
+	if (err == -EOPNOTSUPP)
 		return uvd_control_refuse(
 			"only with two processes (--separate yes, the default); restart the whole daemon, as by `systemctl restart uverbsd`");
-	err = uvd_link_tell(d->link, UVD_WIRE_RESTART, 0);
 	if (err == -EAGAIN)
 		return uvd_control_refuse("too many restarts within a minute: wait, and ask again");
 	if (err)

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What an engine process has the broker change of the machine. The broker knows devices by their index. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "control/control.h"
+#include "cuse/cuse.h"
+#include "daemon/internal.h"
+
+static struct uvd_link *machine_link(const struct uvd_daemon *d)
+{
+	return uvd_link_of(d->privilege);
+}
+
+/* The broker has prepared the rest, and keeps it. */
+static bool by_broker_begin(struct uvd_daemon *d)
+{
+	d->control = uvd_control_adopt(d->loop, d->listening, 0, uvd_daemon_answer, d);
+	return d->control;
+}
+
+static int by_broker_ready(struct uvd_daemon *d)
+{
+	return uvd_link_tell(machine_link(d), UVD_WIRE_READY, 0);
+}
+
+/* The broker does so when this process has ended. */
+static void by_broker_leave(struct uvd_daemon *d)
+{
+}
+
+static void by_broker_end(struct uvd_daemon *d)
+{
+}
+
+/* A configured device has its index in the options. The broker is told of any other one, and chooses the index. */
+static int by_broker_add(struct uvd_daemon *d, const struct uvd_device_config *config)
+{
+	for (unsigned int i = 0; i < d->options->num_devices; i++)
+		if (!strcmp(d->options->devices[i].ibdev, config->ibdev))
+			return (int)i;
+	return uvd_link_add(machine_link(d), config);
+}
+
+static int by_broker_open_adapter(struct uvd_daemon *d, unsigned int index)
+{
+	return uvd_link_tell(machine_link(d), UVD_WIRE_ADAPTER, index);
+}
+
+/* The broker has the configuration that was asked for, but not what an adapter has. */
+static int by_broker_publish(struct uvd_daemon *d, const struct uvd_daemon_node *n)
+{
+	const struct uvd_device_config *config = &n->place.dev->config;
+	int err = strcmp(config->backend, "verbs") ? 0 : uvd_link_tables(machine_link(d), n->index, 0, config);
+
+	return err ? err : uvd_link_tell(machine_link(d), UVD_WIRE_PUBLISH, n->index);
+}
+
+/* The broker does so when the node is withdrawn. */
+static void by_broker_unpublish(struct uvd_daemon *d, const struct uvd_daemon_node *n)
+{
+}
+
+static void by_broker_refresh(struct uvd_daemon *d)
+{
+}
+
+static int by_broker_set_port(struct uvd_daemon *d, unsigned int index, const struct uvd_device_config *config,
+			      unsigned int port, bool up)
+{
+	return uvd_link_port(machine_link(d), index, port, up);
+}
+
+static int by_broker_set_tables(struct uvd_daemon *d, unsigned int index, const struct uvd_device_config *config,
+				unsigned int port)
+{
+	return uvd_link_tables(machine_link(d), index, port, config);
+}
+
+static void by_broker_set_counters(struct uvd_daemon *d, struct uvd_daemon_node *n, unsigned int port,
+				   const uint64_t *values)
+{
+	if (!uvd_link_counters(machine_link(d), n->index, port, values))
+		memcpy(n->place.shown.ports[port - 1], values, UVD_PORT_COUNTERS * sizeof(*values));
+}
+
+/* The broker has done so when it made the node. */
+static int by_broker_add_ucap(struct uvd_daemon *d, const char *name, dev_t rdev)
+{
+	return 0;
+}
+
+static void by_broker_remove_ucap(struct uvd_daemon *d, const char *name)
+{
+	uvd_link_ucap_gone(machine_link(d), name);
+}
+
+/* The broker ends this process by a signal. */
+static int by_broker_restart(struct uvd_daemon *d)
+{
+	return uvd_link_tell(machine_link(d), UVD_WIRE_RESTART, 0);
+}
+
+const struct uvd_machine_ops uvd_machine_broker = {
+	.clients = &uvd_cuse_clients_remote,
+	.begin = by_broker_begin,
+	.ready = by_broker_ready,
+	.leave = by_broker_leave,
+	.end = by_broker_end,
+	.add = by_broker_add,
+	.open_adapter = by_broker_open_adapter,
+	.publish = by_broker_publish,
+	.unpublish = by_broker_unpublish,
+	.refresh = by_broker_refresh,
+	.set_port = by_broker_set_port,
+	.set_tables = by_broker_set_tables,
+	.set_counters = by_broker_set_counters,
+	.add_ucap = by_broker_add_ucap,
+	.remove_ucap = by_broker_remove_ucap,
+	.restart = by_broker_restart,
+	.pid = getppid,
+};
