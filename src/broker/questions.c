@@ -11,9 +11,8 @@
 #include "broker/child.h"
 #include "broker/owners.h"
 #include "broker/waiting.h"
+#include "cpu/cpu.h"
 #include "util/util.h"
-
-enum { NR_WRITE_I386 = 4 }; /* in x86-64 the number of stat(), which never waits for a node (waiting.c) */
 
 static const struct file_row {
 	const char *name;
@@ -140,7 +139,7 @@ static int answer_about_waiter(const struct uvd_wire_request *r, const struct uv
 	if (r->op == UVD_WIRE_PEER)
 		a->values[0] = after.tgid;
 	/* The argument of writev() is an array of pieces, not the command itself. */
-	if (r->op == UVD_WIRE_WRITE && after.nr != SYS_write && after.nr != NR_WRITE_I386)
+	if (r->op == UVD_WIRE_WRITE && uvd_cpu_call_of(after.nr) != UVD_CPU_CALL_WRITE)
 		return -EINVAL;
 	if (r->op == UVD_WIRE_WRITE) {
 		a->values[0] = after.arg[1];
