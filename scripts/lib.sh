@@ -22,7 +22,7 @@ packages() {
 
 # install SECTION...: what is missing, and only then with apt; rdma-core's tests are documents, which small images leave out
 install_missing() {
-	local missing=() p
+	local missing=() options=() p
 	for p in $(packages "$@"); do
 		[[ $(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null) == installed ]] || missing+=("$p")
 	done
@@ -35,8 +35,13 @@ install_missing() {
 			die "cannot mask prometheus-node-exporter.service"
 		fi
 	fi
+	# Libraries of another architecture have the versions of this machine's, and must not replace them.
+	if [[ ${missing[*]} == *:arm64* ]]; then
+		options=(--no-remove)
+		as_root dpkg --add-architecture arm64 || die "dpkg could not add the architecture arm64"
+	fi
 	if ! as_root apt-get -q update </dev/null ||
-		! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
+		! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends "${options[@]}" \
 			-o Dpkg::Options::='--path-include=/usr/share/doc/rdma-core/*' install "${missing[@]}" </dev/null; then
 		die "apt-get could not install: ${missing[*]}"
 	fi

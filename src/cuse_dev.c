@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "account/account.h"
+#include "cpu/cpu.h"
 #include "cuse/internal.h"
 #include "util/util.h"
 
@@ -425,6 +426,10 @@ static void dev_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info 
 	/* As in compat_ptr_ioctl(): 32-bit programs have the same structs, but a shorter pointer. */
 	if (flags & FUSE_IOCTL_COMPAT)
 		addr = (uint32_t)addr;
+	if ((flags & FUSE_IOCTL_COMPAT) && uvd_cpu_lacks(uvd_cpu, UVD_CPU_COMPAT)) {
+		fuse_reply_err(req, ENOSYS);
+		return;
+	}
 	cuse_call_begin(f, req);
 	cuse_call_finish(f, req, uvd_dispatch_ioctl(&self->call->call, cmd, addr), 0);
 }

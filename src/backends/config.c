@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <uverbsd/backend.h>
 #include "backends/backends.h"
+#include "cpu/cpu.h"
 
 const struct uvd_backend *uvd_backend_at(unsigned int i)
 {
@@ -47,7 +48,7 @@ int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *at
 	orig->node_guid = config->node_guid;
 	orig->sys_image_guid = config->sys_image_guid;
 	orig->max_mr_size = limits->max_mr_size;
-	orig->page_size_cap = (uint64_t)sysconf(_SC_PAGESIZE);
+	orig->page_size_cap = uvd_cpu_page_size();
 	orig->vendor_id = config->vendor_id;
 	orig->vendor_part_id = config->vendor_part_id;
 	orig->hw_ver = config->hw_ver;

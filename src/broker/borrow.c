@@ -2,7 +2,6 @@
 #include "broker/borrow.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "cpu/cpu.h"
 
 #define OPTIONS PTRACE_O_TRACESYSGOOD
 
@@ -114,7 +114,7 @@ bool uvd_borrow_is_filtered(const struct uvd_borrow *b)
 int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid)
 {
 	*b = (struct uvd_borrow){ .tid = tid, .tracer = gettid(), .pidfd = -1, .memfd = -1, .mapsfd = -1 };
-	if (tid <= 0 || ptrace(PTRACE_SEIZE, tid, 0, OPTIONS))
+	if (tid <= 0 || !uvd_cpu_thread || ptrace(PTRACE_SEIZE, tid, 0, OPTIONS))
 		return -EPERM;
 	/* While we trace the thread, neither its number nor its process's can be reused. */
 	b->pidfd = syscall(SYS_pidfd_open, (pid_t)borrow_status_number(tid, "Tgid:", 10, 0), 0);
@@ -150,7 +150,7 @@ bool uvd_borrow_holds(const struct uvd_borrow *b)
 {
 	struct user_regs_struct regs;
 
-	return !ptrace(PTRACE_GETREGS, b->tid, 0, &regs);
+	return !uvd_cpu_thread->get(b->tid, &regs);
 }
 
 static int open_memory(struct uvd_borrow *b)
@@ -188,14 +188,12 @@ static bool filter_is_in_the_way(const struct uvd_borrow *b)
  */
 static int find_instruction(struct uvd_borrow *b)
 {
-	unsigned char insn[2];
+	const size_t size = uvd_cpu_thread->insn_size;
+	unsigned char insn[UVD_CPU_INSN];
 
-	if (pread(b->memfd, insn, sizeof(insn), (off_t)(b->regs.rip - 2)) != sizeof(insn))
+	if (pread(b->memfd, insn, size, (off_t)uvd_cpu_thread->insn(&b->regs)) != (ssize_t)size)
 		return -ENOSYS;
-	b->compat = insn[0] == 0xcd && insn[1] == 0x80;
-	if (!b->compat && (insn[0] != 0x0f || insn[1] != 0x05))
-		return -ENOSYS;
-	return (long)b->regs.orig_rax < 0 ? -ENOSYS : 0;
+	return uvd_cpu_thread->find(&b->regs, insn, &b->compat);
 }
 
 int uvd_borrow_stop(struct uvd_borrow *b)
@@ -211,7 +209,7 @@ int uvd_borrow_stop(struct uvd_borrow *b)
 	 * From here to the release the thread must not run on without us: with our registers it could do anything. So
 	 * PTRACE_O_EXITKILL kills it if we are killed. Before this point it may go on unharmed.
 	 */
-	if (suspend_seccomp(b, false) || ptrace(PTRACE_GETREGS, b->tid, 0, &b->regs) ||
+	if (suspend_seccomp(b, false) || uvd_cpu_thread->get(b->tid, &b->regs) ||
 	    ptrace(PTRACE_GETSIGMASK, b->tid, sizeof(b->mask), &b->mask))
 		return -ESRCH;
 	err = open_memory(b);
@@ -227,7 +225,7 @@ int uvd_borrow_stop(struct uvd_borrow *b)
 
 uint64_t uvd_borrow_scratch(const struct uvd_borrow *b)
 {
-	uint64_t at = (b->regs.rsp - 128 - UVD_BORROW_SCRATCH) & ~15ull;
+	uint64_t at = (uvd_cpu_thread->stack(&b->regs) - UVD_BORROW_SCRATCH) & ~15ull;
 
 	/* 64-bit code may use int 0x80, whose pointers have 32 bits. */
 	return b->compat && at >> 32 ? 0 : at;
@@ -249,17 +247,14 @@ bool uvd_borrow_write(const struct uvd_borrow *b, uint64_t at, const void *buf, 
  */
 static bool is_ordered(const struct uvd_borrow *b, const struct user_regs_struct *r)
 {
-	const uint64_t args64[6] = { r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9 };
-	const uint64_t args32[6] = { r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp };
-	const uint64_t *args = b->compat ? args32 : args64, mask = b->compat ? UINT32_MAX : UINT64_MAX;
+	const struct uvd_cpu_order order = uvd_cpu_thread->ordered(r, b->compat);
 	struct __ptrace_syscall_info info = {};
 
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, b->tid, sizeof(info), &info) <= 0 || info.op != PTRACE_SYSCALL_INFO_ENTRY ||
-	    info.arch != (b->compat ? AUDIT_ARCH_I386 : AUDIT_ARCH_X86_64) || info.entry.nr != r->rax ||
-	    info.instruction_pointer != b->regs.rip)
+	    info.arch != order.arch || info.entry.nr != order.nr || info.instruction_pointer != order.pc)
 		return false;
 	for (int i = 0; i < 6; i++)
-		if ((info.entry.args[i] & mask) != (args[i] & mask))
+		if ((info.entry.args[i] & order.mask) != (order.args[i] & order.mask))
 			return false;
 	return true;
 }
@@ -267,7 +262,7 @@ static bool is_ordered(const struct uvd_borrow *b, const struct user_regs_struct
 /* Cancels the system call at whose entry the thread is, and runs the thread to that call's exit. */
 static bool borrow_cancel_call(struct uvd_borrow *b)
 {
-	return !ptrace(PTRACE_POKEUSER, b->tid, offsetof(struct user, regs.orig_rax), -1ull) && to_syscall_stop(b->tid);
+	return !uvd_cpu_thread->cancel(b->tid) && to_syscall_stop(b->tid);
 }
 
 long uvd_borrow_call(struct uvd_borrow *b, enum uvd_syscall call, const long args[3])
@@ -277,20 +272,8 @@ long uvd_borrow_call(struct uvd_borrow *b, enum uvd_syscall call, const long arg
 
 	if (b->dead || b->disobeyed)
 		return b->dead ? -ESRCH : -EPERM;
-	r.rip -= 2; /* both instructions have 2 bytes */
-	r.orig_rax = -1; /* not in a system call: the kernel must not restart one on the way out */
-	if (b->compat) {
-		r.rax = nr->i386;
-		r.rbx = args[0];
-		r.rcx = args[1];
-		r.rdx = args[2];
-	} else {
-		r.rax = nr->x86_64;
-		r.rdi = args[0];
-		r.rsi = args[1];
-		r.rdx = args[2];
-	}
-	if (ptrace(PTRACE_SETREGS, b->tid, 0, &r) || !to_syscall_stop(b->tid))
+	uvd_cpu_thread->order(&r, b->compat, b->compat ? nr->i386 : nr->x86_64, args);
+	if (uvd_cpu_thread->set(b->tid, &r) || !to_syscall_stop(b->tid))
 		goto dead;
 	if (!is_ordered(b, &r)) {
 		b->disobeyed = true;
@@ -299,10 +282,10 @@ long uvd_borrow_call(struct uvd_borrow *b, enum uvd_syscall call, const long arg
 		return -EPERM;
 	}
 	(void)suspend_seccomp(b, true); /* not earlier: its filter must check a call that was not ordered */
-	if (!to_syscall_stop(b->tid) || ptrace(PTRACE_GETREGS, b->tid, 0, &r))
+	if (!to_syscall_stop(b->tid) || uvd_cpu_thread->get(b->tid, &r))
 		goto dead;
 	(void)suspend_seccomp(b, false);
-	return b->compat ? (int)r.rax : (long)r.rax;
+	return uvd_cpu_thread->result(&r, b->compat);
 dead:
 	b->dead = true;
 	return -ESRCH;
@@ -325,10 +308,10 @@ void uvd_borrow_close(struct uvd_borrow *b)
 int uvd_borrow_release(struct uvd_borrow *b, const long *result)
 {
 	if (b->holding && !b->dead) {
-		/* orig_rax is restored too, so that the thread leaves its own call as if there had been no other. */
+		/* All registers are restored, so that the thread leaves its own call as if there had been no other. */
 		if (result)
-			b->regs.rax = *result;
-		if (ptrace(PTRACE_SETREGS, b->tid, 0, &b->regs) ||
+			uvd_cpu_thread->set_result(&b->regs, *result);
+		if (uvd_cpu_thread->set(b->tid, &b->regs) ||
 		    ptrace(PTRACE_SETSIGMASK, b->tid, sizeof(b->mask), &b->mask))
 			b->dead = true;
 	}

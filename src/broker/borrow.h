@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Borrowing a client's thread: ptrace stops the thread on its way out of a system call, the thread executes system
- * calls of ours, and then goes on as if nothing had happened. Callers of x86-64 and i386 are supported.
+ * calls of ours, and then goes on as if nothing had happened. What that takes of a CPU is in cpu/cpu.h: x86-64 has it,
+ * with i386 callers.
  *
  * The client's other threads run meanwhile. They can change the borrowed thread's code and memory at any moment, so
  * nothing that was read before the thread runs is trusted: at the entry of each system call the call is compared with
@@ -24,7 +25,7 @@
 
 struct uvd_borrow {
 	pid_t tid, tracer; /* tracer: the thread of ours that called uvd_borrow_seize() */
-	bool compat; /* it made its call by int 0x80: i386 numbers and registers */
+	bool compat; /* it made its call as a 32-bit program does: i386 numbers and registers */
 	bool holding; /* registers and mask are saved, and the thread's may have been changed */
 	bool dead; /* it died while we traced it */
 	bool may_be_parent; /* set after the seizure: the thread's process may be a child of ours, which another thread reaps */
@@ -49,7 +50,7 @@ enum { UVD_BORROW_SCRATCH = 144 }; /* bytes at the address that uvd_borrow_scrat
 /*
  * Makes the thread stop before it returns to user space. Can wait: an exec in another thread of the client holds a lock
  * that PTRACE_SEIZE needs. Returns 0; -EPERM: the thread is gone, is traced already, or must not be traced; -EMFILE: we
- * have no descriptor left. The caller calls uvd_borrow_close() in any case.
+ * have no descriptor left; -EPERM too: UVD_CPU_LOANS is lacking. The caller calls uvd_borrow_close() in any case.
  */
 int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid);
 /* Returns the number of the thread's seccomp filters. 0: it has none, or the number cannot be read. */
@@ -64,7 +65,7 @@ bool uvd_borrow_dying(pid_t tid);
 void uvd_borrow_kill(const struct uvd_borrow *b);
 /*
  * Call after the client's call was answered. Waits until the thread has stopped, saves its state and blocks its
- * signals. Returns 0; -ESRCH: it is dead; -ENOSYS: its call was made by neither `syscall` nor `int $0x80`; -EPERM: a
+ * signals. Returns 0; -ESRCH: it is dead; -ENOSYS: its call was made by no instruction that the CPU's table knows; -EPERM: a
  * seccomp filter of its own would check our calls, and cannot be suspended; -EMFILE: we have no descriptor left; or
  * another error of opening its files below /proc.
  */

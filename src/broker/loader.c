@@ -13,6 +13,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 #include "broker/sandbox.h"
+#include "cpu/cpu.h"
 #include "util/util.h"
 
 #ifndef SYS_SECCOMP
@@ -37,26 +38,6 @@ static _Thread_local volatile bool is_loader;
 
 /* ---- openat() ------------------------------------------------------------------------------------------------------ */
 
-static const char *trapped_path(const ucontext_t *c, bool at)
-{
-#if defined(__x86_64__)
-	return (const char *)c->uc_mcontext.gregs[at ? REG_RSI : REG_RDI];
-#elif defined(__aarch64__)
-	return (const char *)c->uc_mcontext.regs[at ? 1 : 0];
-#else
-#error "where is the path of a trapped openat()?"
-#endif
-}
-
-static void trapped_return(ucontext_t *c, long value)
-{
-#if defined(__x86_64__)
-	c->uc_mcontext.gregs[REG_RAX] = value;
-#elif defined(__aarch64__)
-	c->uc_mcontext.regs[0] = value;
-#endif
-}
-
 /* A thread that a plug-in's constructor has started inherits the filter, but not the slot. */
 static void loader_on_trap(int sig, siginfo_t *info, void *context)
 {
@@ -66,9 +47,9 @@ static void loader_on_trap(int sig, siginfo_t *info, void *context)
 	if (info->si_code != SYS_SECCOMP)
 		return;
 	mine = is_loader && loader.fd >= 0 &&
-	       !strcmp(trapped_path(context, info->si_syscall == SYS_openat), loader.name);
+	       !strcmp((const char *)uvd_cpu_signal_arg(context, info->si_syscall == SYS_openat), loader.name);
 
-	trapped_return(context, mine ? loader.fd : -EACCES);
+	uvd_cpu_signal_return(context, mine ? loader.fd : -EACCES);
 }
 
 /* The most restrictive filter decides: this one traps what the sandbox's lets fail. */

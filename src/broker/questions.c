@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include "broker/child.h"
 #include "broker/owners.h"
-#include "broker/syscalls.h"
 #include "broker/waiting.h"
+#include "cpu/cpu.h"
 #include "util/util.h"
 
 static const struct file_row {
@@ -139,7 +139,7 @@ static int answer_about_waiter(const struct uvd_wire_request *r, const struct uv
 	if (r->op == UVD_WIRE_PEER)
 		a->values[0] = after.tgid;
 	/* The argument of writev() is an array of pieces, not the command itself. */
-	if (r->op == UVD_WIRE_WRITE && !uvd_syscall_has_number(UVD_SYSCALL_WRITE, after.nr))
+	if (r->op == UVD_WIRE_WRITE && uvd_cpu_call_of(after.nr) != UVD_CPU_CALL_WRITE)
 		return -EINVAL;
 	if (r->op == UVD_WIRE_WRITE) {
 		a->values[0] = after.arg[1];

@@ -26,6 +26,7 @@
 #include "broker/sandbox.h"
 #include "broker/serve.h"
 #include "broker/wire.h"
+#include "cpu/cpu.h"
 #include "util/util.h"
 
 enum { NOBODY = 65534, LOOK_CPU_S = 60 };
@@ -114,7 +115,8 @@ static uint32_t call_action(const struct uvd_sandbox_call *c)
 
 static int add_call(scmp_filter_ctx ctx, const struct uvd_sandbox_call *c)
 {
-	const int nr = seccomp_syscall_resolve_name(c->name);
+	const char *instead = uvd_cpu_call_instead(uvd_cpu, c->name);
+	const int nr = seccomp_syscall_resolve_name(instead ? instead : c->name);
 	struct scmp_arg_cmp cmp[4];
 	unsigned int num = 0;
 	int ret;

@@ -2,8 +2,8 @@
 /* Senders: their errand, and with one process their places and their processes. */
 #include "broker/sender.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "broker/way.h"
+#include "cpu/cpu.h"
 
 enum {
 	ROOM_STACK = 16 << 10,
@@ -32,22 +33,9 @@ struct uvd_way_room {
 
 /*
  * The sender shares errno, and a sanitizer's data about the thread, with the thread of ours that started it. So it
- * calls no function of the C library. in_call() returns what the kernel returns.
+ * calls no function of the C library, and makes its system calls itself.
  */
 #define IN_PROCESS __attribute__((no_sanitize("address", "thread", "undefined")))
-
-IN_PROCESS static inline long in_call(long nr, long a, long b, long c, long d, long e)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
 
 IN_PROCESS static void close_all_but(int a, int b, int c)
 {
@@ -62,10 +50,10 @@ IN_PROCESS static void close_all_but(int a, int b, int c)
 		if (least < 0)
 			break;
 		if (least > from)
-			in_call(SYS_close_range, from, least - 1, 0, 0, 0);
+			uvd_cpu_syscall(SYS_close_range, from, least - 1, 0, 0, 0);
 		from = least + 1;
 	}
-	in_call(SYS_close_range, from, ~0u, 0, 0, 0);
+	uvd_cpu_syscall(SYS_close_range, from, ~0u, 0, 0, 0);
 }
 
 /* Asks fstat() only of a socket: that of another file may wait for the client's file system. */
@@ -75,18 +63,20 @@ IN_PROCESS static bool is_the_socket(const struct uvd_errand *e, int s)
 	socklen_t len = sizeof(int);
 	struct stat st;
 
-	return !in_call(SYS_getsockopt, s, SOL_SOCKET, SO_DOMAIN, (long)&domain, (long)&len) && domain == AF_UNIX &&
-	       !in_call(SYS_getsockopt, s, SOL_SOCKET, SO_TYPE, (long)&type, (long)&len) && type == SOCK_DGRAM &&
-	       !in_call(SYS_fstat, s, (long)&st, 0, 0, 0) && S_ISSOCK(st.st_mode) && st.st_ino == e->ino;
+	return !uvd_cpu_syscall(SYS_getsockopt, s, SOL_SOCKET, SO_DOMAIN, (long)&domain, (long)&len) &&
+	       domain == AF_UNIX && !uvd_cpu_syscall(SYS_getsockopt, s, SOL_SOCKET, SO_TYPE, (long)&type, (long)&len) &&
+	       type == SOCK_DGRAM && !uvd_cpu_syscall(SYS_fstat, s, (long)&st, 0, 0, 0) && S_ISSOCK(st.st_mode) &&
+	       st.st_ino == e->ino;
 }
 
 IN_PROCESS static bool send_fd(const struct uvd_errand *e)
 {
-	long s = in_call(SYS_socket, AF_UNIX, SOCK_DGRAM, 0, 0, 0);
-	bool sent = s >= 0 && in_call(SYS_sendmsg, s, (long)&e->message, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0) == 1;
+	long s = uvd_cpu_syscall(SYS_socket, AF_UNIX, SOCK_DGRAM, 0, 0, 0);
+	bool sent =
+		s >= 0 && uvd_cpu_syscall(SYS_sendmsg, s, (long)&e->message, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0) == 1;
 
 	if (s >= 0)
-		in_call(SYS_close, s, 0, 0, 0, 0);
+		uvd_cpu_syscall(SYS_close, s, 0, 0, 0, 0);
 	return sent;
 }
 
@@ -96,7 +86,7 @@ IN_PROCESS static bool send_fd(const struct uvd_errand *e)
  */
 IN_PROCESS bool uvd_errand_carry_out(struct uvd_errand *e)
 {
-	long s = in_call(SYS_pidfd_getfd, e->pidfd, e->way, 0, 0, 0);
+	long s = uvd_cpu_syscall(SYS_pidfd_getfd, e->pidfd, e->way, 0, 0, 0);
 	bool sent = false;
 
 	if (s < 0)
@@ -105,49 +95,23 @@ IN_PROCESS bool uvd_errand_carry_out(struct uvd_errand *e)
 		e->held = s;
 		return false;
 	}
-	if (!in_call(SYS_bind, s, (long)&e->name, e->message.msg_namelen, 0, 0)) {
+	if (!uvd_cpu_syscall(SYS_bind, s, (long)&e->name, e->message.msg_namelen, 0, 0)) {
 		sent = send_fd(e);
 		if (e->dir >= 0)
-			in_call(SYS_unlink, (long)e->name.sun_path, 0, 0, 0, 0);
+			uvd_cpu_syscall(SYS_unlinkat, AT_FDCWD, (long)e->name.sun_path, 0, 0, 0);
 	}
-	in_call(SYS_close, s, 0, 0, 0, 0);
+	uvd_cpu_syscall(SYS_close, s, 0, 0, 0, 0);
 	return sent;
 }
 
 /* ---- its process ------------------------------------------------------------------------------------------------- */
 
-IN_PROCESS static void sender_main(struct uvd_errand *e)
+IN_PROCESS static void sender_main(void *arg)
 {
+	struct uvd_errand *e = arg;
+
 	close_all_but(e->pidfd, e->fd, e->dir);
-	in_call(SYS_exit_group, !uvd_errand_carry_out(e), 0, 0, 0, 0);
-}
-
-/*
- * Replaces clone(): the sanitizers' clone() has a child that still needs the caller's stack. The sender has no exit
- * signal, because that would wake another thread of ours. Returns the sender's PID or a negative errno.
- */
-IN_PROCESS static long start_process(struct uvd_way_room *r)
-{
-	void **top = (void **)(r->stack + sizeof(r->stack));
-	long ret;
-
-	*--top = sender_main;
-	*--top = &r->errand;
-	__asm__ volatile("xor %%r10d, %%r10d\n\t"
-			 "xor %%r8d, %%r8d\n\t"
-			 "syscall\n\t"
-			 "test %%rax, %%rax\n\t"
-			 "jnz 1f\n\t"
-			 "xor %%ebp, %%ebp\n\t"
-			 "pop %%rdi\n\t"
-			 "pop %%rax\n\t"
-			 "call *%%rax\n\t"
-			 "ud2\n"
-			 "1:"
-			 : "=a"(ret)
-			 : "a"(SYS_clone), "D"((long)CLONE_VM), "S"(top), "d"(0L)
-			 : "rcx", "r8", "r10", "r11", "memory", "cc");
-	return ret;
+	uvd_cpu_syscall(SYS_exit_group, !uvd_errand_carry_out(e), 0, 0, 0, 0);
 }
 
 /*
@@ -180,7 +144,8 @@ struct uvd_errand *uvd_sender_errand(struct uvd_ways *ways, int place)
 int uvd_sender_run(struct uvd_ways *ways, int place)
 {
 	struct uvd_way_place *p = &ways->places[place];
-	long pid = start_process(p->room);
+	struct uvd_way_room *room = p->room;
+	long pid = uvd_cpu_spawn(sender_main, &room->errand, room->stack + sizeof(room->stack));
 
 	if (pid < 0)
 		return -EPERM;

@@ -15,24 +15,23 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
-#include "broker/syscalls.h"
+#include "cpu/cpu.h"
 #include "util/util.h"
 
-enum { X32_BIT = 0x40000000, LONGEST_US = 2000000 };
+enum { LONGEST_US = 2000000 };
 
-/*
- * The system calls in which a thread can wait for the engine. A number counts in all ABIs together: where it is another call,
- * that call never waits for a node.
- */
+/* The system calls in which a thread can wait for the engine. */
 static const struct wait_call {
-	enum uvd_syscall call;
-	enum uvd_wait_for what;
+	enum uvd_wait_for what; /* 0: it never waits */
 	int dirfd, path; /* of an open: the indexes of these arguments; dirfd -1: there is none */
-} calls[] = {
-	{ UVD_SYSCALL_WRITE, UVD_WAITS_IN_CALL },	  { UVD_SYSCALL_IOCTL, UVD_WAITS_IN_CALL },
-	{ UVD_SYSCALL_PWRITE64, UVD_WAITS_IN_CALL },	  { UVD_SYSCALL_WRITEV, UVD_WAITS_IN_CALL },
-	{ UVD_SYSCALL_OPEN, UVD_WAITS_IN_OPEN, -1, 0 },	  { UVD_SYSCALL_OPENAT, UVD_WAITS_IN_OPEN, 0, 1 },
-	{ UVD_SYSCALL_OPENAT2, UVD_WAITS_IN_OPEN, 0, 1 },
+} wait_calls[] = {
+	[UVD_CPU_CALL_OTHER] = {},
+	[UVD_CPU_CALL_WRITE] = { UVD_WAITS_IN_CALL },
+	[UVD_CPU_CALL_PWRITE] = { UVD_WAITS_IN_CALL },
+	[UVD_CPU_CALL_WRITEV] = { UVD_WAITS_IN_CALL },
+	[UVD_CPU_CALL_IOCTL] = { UVD_WAITS_IN_CALL },
+	[UVD_CPU_CALL_OPEN] = { UVD_WAITS_IN_OPEN, -1, 0 },
+	[UVD_CPU_CALL_OPENAT] = { UVD_WAITS_IN_OPEN, 0, 1 },
 };
 
 /*
@@ -57,7 +56,7 @@ static int read_call(pid_t tid, struct uvd_wait *w)
 		line[n] = 0;
 		if (sscanf(line, "%" SCNu64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &w->nr, &w->arg[0], &w->arg[1],
 			   &w->arg[2]) == 4) {
-			w->nr &= ~(uint64_t)X32_BIT;
+			w->nr = uvd_cpu_call_number(w->nr);
 			return 0;
 		}
 		if (strncmp(line, "running", 7))
@@ -138,6 +137,7 @@ static bool is_fd_of_node(pid_t tid, uint64_t fd, const struct uvd_nodes *nodes)
 /* Reads the path that the thread opens; it lies in the thread's memory. Only path look-ups use it. */
 static bool waiter_read_path(pid_t tid, uint64_t addr, char *path, size_t size)
 {
+	const size_t in_page = UVD_CPU_PAGE_MIN - addr % UVD_CPU_PAGE_MIN;
 	char mem[48];
 	ssize_t n;
 	int fd;
@@ -147,7 +147,7 @@ static bool waiter_read_path(pid_t tid, uint64_t addr, char *path, size_t size)
 	if (fd < 0)
 		return false;
 	/* First to the end of the page: the next page may not be mapped. */
-	n = pread(fd, path, size < 4096 - addr % 4096 ? size : 4096 - addr % 4096, (off_t)addr);
+	n = pread(fd, path, size < in_page ? size : in_page, (off_t)addr);
 	if (n > 0 && !memchr(path, 0, n) && (size_t)n < size) {
 		ssize_t more = pread(fd, path + n, size - n, (off_t)(addr + n));
 
@@ -309,13 +309,19 @@ static bool root_may(pid_t tid, const struct uvd_nodes *nodes)
  * counts is that the program means to be a client: only a client of verbs issues this ioctl, but many programs write what others
  * choose into files that others choose. A program that exec has given more rights stays refused, whatever rights it has now.
  */
-static bool hidden_may_be_client(pid_t tid, const struct wait_call *call, const struct uvd_wait *w,
-				 const struct uvd_nodes *nodes)
+static bool hidden_may_be_client(pid_t tid, const struct uvd_wait *w, const struct uvd_nodes *nodes)
 {
 	if (nodes->root_clients == UVD_ROOT_REFUSE || !is_plain_exec(tid))
 		return false;
-	return call->what == UVD_WAITS_IN_OPEN ||
-	       (call->call == UVD_SYSCALL_IOCTL && (uint32_t)w->arg[1] == RDMA_VERBS_IOCTL);
+	switch (uvd_cpu_call_of(w->nr)) {
+	case UVD_CPU_CALL_OPEN:
+	case UVD_CPU_CALL_OPENAT:
+		return true;
+	case UVD_CPU_CALL_IOCTL:
+		return (uint32_t)w->arg[1] == RDMA_VERBS_IOCTL;
+	default:
+		return false;
+	}
 }
 
 /*
@@ -324,7 +330,7 @@ static bool hidden_may_be_client(pid_t tid, const struct wait_call *call, const 
  * (/proc/TID/mem belongs to root if the user may not trace the process.) Stores the process, and whether it is
  * hidden, in *w.
  */
-static bool has_own_rights(pid_t tid, const struct wait_call *call, const struct uvd_nodes *nodes, struct uvd_wait *w)
+static bool has_own_rights(pid_t tid, const struct uvd_nodes *nodes, struct uvd_wait *w)
 {
 	unsigned long long uid[4], gid[4], cap[4];
 	char path[48], status[UVD_STATUS_MAX], *p;
@@ -346,22 +352,21 @@ static bool has_own_rights(pid_t tid, const struct wait_call *call, const struct
 	if ((cap[0] && same_user_ns(tid)) || stat(path, &st))
 		return false;
 	w->hidden = st.st_uid != uid[0];
-	return !w->hidden || hidden_may_be_client(tid, call, w, nodes);
+	return !w->hidden || hidden_may_be_client(tid, w, nodes);
 }
 
 int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, struct uvd_wait *wait)
 {
+	const struct wait_call *call;
 	int err = read_call(tid, wait);
 
 	if (err)
 		return err;
-	for (const struct wait_call *c = calls; c < calls + sizeof(calls) / sizeof(calls[0]); c++) {
-		if (c->what != what || !uvd_syscall_has_number(c->call, wait->nr))
-			continue;
-		if (what == UVD_WAITS_IN_OPEN ? !is_open_of_node(tid, c, wait, nodes)
-					      : !is_fd_of_node(tid, wait->arg[0], nodes))
-			return -ESRCH;
-		return has_own_rights(tid, c, nodes, wait) ? 0 : -EPERM;
-	}
-	return -ESRCH;
+	call = &wait_calls[uvd_cpu_call_of(wait->nr)];
+	if (call->what != what)
+		return -ESRCH;
+	if (what == UVD_WAITS_IN_OPEN ? !is_open_of_node(tid, call, wait, nodes)
+				      : !is_fd_of_node(tid, wait->arg[0], nodes))
+		return -ESRCH;
+	return has_own_rights(tid, nodes, wait) ? 0 : -EPERM;
 }

@@ -40,7 +40,7 @@ _Atomic uint64_t *uvd_nodes_place(struct uvd_nodes *nodes);
 enum uvd_wait_for { UVD_WAITS_IN_CALL = 1, UVD_WAITS_IN_OPEN = 2 };
 
 struct uvd_wait {
-	uint64_t nr; /* of the system call, in the table of the thread's ABI; without the x32 bit */
+	uint64_t nr; /* of the system call, as uvd_cpu_call_number() returns it */
 	uint64_t arg[3];
 	pid_t tgid; /* the thread's process */
 	bool hidden; /* the kernel lets only root inspect it, and not its own user */

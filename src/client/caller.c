@@ -18,8 +18,9 @@
 #include "client/client.h"
 #include "client/internal.h"
 #include "client/maps.h"
+#include "cpu/cpu.h"
 
-enum { PAGE = 4096, MAX_CPUS = 8192 /* the most that NR_CPUS can be on x86-64 */ };
+enum { PAGE = UVD_CPU_PAGE_MIN };
 
 /* ---- memory by process_vm_readv() and process_vm_writev() -------------------------------------------------------- */
 
@@ -393,13 +394,13 @@ static bool status_has_cpu(struct uvd_caller *c, unsigned int cpu)
 
 int uvd_caller_may_run_on(struct uvd_caller *c, unsigned int cpu)
 {
-	const size_t size = CPU_ALLOC_SIZE(MAX_CPUS);
+	const size_t size = CPU_ALLOC_SIZE(UVD_CPU_MAX_CPUS);
 	cpu_set_t *set;
 	int err = 0;
 
-	if (cpu >= MAX_CPUS || cpu >= uvd_num_cpu_ids())
+	if (cpu >= UVD_CPU_MAX_CPUS || cpu >= uvd_num_cpu_ids())
 		return -EINVAL;
-	set = CPU_ALLOC(MAX_CPUS);
+	set = CPU_ALLOC(UVD_CPU_MAX_CPUS);
 	if (!set)
 		return -ENOMEM;
 	if (c->proc && c->proc->base)

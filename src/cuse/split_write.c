@@ -4,12 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include "cpu/cpu.h"
 
 enum {
 	MAX_WRITE = 2 << 20, /* more than any command: 65535 words of 8 bytes twice */
-	X32_BIT = 0x40000000,
-	NR_WRITE = 1,
-	NR_WRITE_I386 = 4, /* in a 64-bit program this is stat(), which never waits for us */
 };
 
 int uvd_cuse_write_whole(pid_t tid, uint64_t *addr, size_t *len)
@@ -31,7 +29,7 @@ int uvd_cuse_write_whole(pid_t tid, uint64_t *addr, size_t *len)
 			break;
 		nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 }, NULL);
 	}
-	if (n != 4 || ((nr & ~X32_BIT) != NR_WRITE && nr != NR_WRITE_I386) || count > MAX_WRITE)
+	if (n != 4 || uvd_cpu_call_of(nr) != UVD_CPU_CALL_WRITE || count > MAX_WRITE)
 		return -EINVAL;
 	*addr = buf;
 	*len = count;

@@ -12,9 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "cpu/cpu.h"
 
-/* A request that is not longer than this is whole: 31 pages, as the first page may be used in part. */
-enum { UVD_CUSE_WHOLE = 31 * 4096 };
+/* A request that is not longer than this is whole, whatever the size of a page: 31 pages, as the first page may be used in part. */
+enum { UVD_CUSE_WHOLE = 31 * UVD_CPU_PAGE_MIN };
 
 /* The split writes of one open file that are in progress. All zero: none. */
 struct uvd_cuse_writes {

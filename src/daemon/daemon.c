@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "broker/broker.h"
 #include "control/control.h"
+#include "cpu/cpu.h"
 #include "cuse/cuse.h"
 #include "daemon/daemon.h"
 #include "daemon/internal.h"
@@ -164,6 +165,8 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	d->options = options;
 	d->status = 1;
 	d->log = uvd_log_new(STDERR_FILENO, "uverbsd", options->log_level);
+	if (uvd_cpu_lacks(uvd_cpu, UVD_CPU_COMPAT))
+		uvd_logf(d->log, UVD_WARN, "%s", uvd_cpu_lacks(uvd_cpu, UVD_CPU_COMPAT));
 	uvd_crash_start("uverbsd", uvd_dispatch_site);
 	uvd_announce_init(&d->announce, options);
 	uvd_fleet_init(&d->fleet, &d->engine, d->log, &uvd_daemon_fleet_ops, d);

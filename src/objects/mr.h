@@ -3,17 +3,17 @@
 #ifndef UVD_OBJECTS_MR_H
 #define UVD_OBJECTS_MR_H
 
+#include "cpu/cpu.h"
 #include "objects/internal.h"
 
 enum {
-	UVD_PAGE_SIZE = 4096,
 	/* IB_ACCESS_SUPPORTED of Linux 6.1: LOCAL_WRITE to HUGETLB, and the bits that a device may ignore */
 	UVD_MR_ACCESS_SUPPORTED = IB_UVERBS_ACCESS_OPTIONAL_RANGE | 0xff,
 };
 
 static inline uint64_t offset_in_page(uint64_t addr)
 {
-	return addr % UVD_PAGE_SIZE;
+	return addr % uvd_cpu_page_size();
 }
 
 /* A registration of the client's memory, looked up and checked. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "objects/queue.h"
+#include "cpu/cpu.h"
 #include "persona/persona.h"
 
 struct mapped {
@@ -58,6 +59,7 @@ static int queue_make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_
 {
 	const size_t private = sizeof(struct mapped) + shape.entry_size + uvd_queue_dropped_size(kind, &shape);
 	const struct uvd_persona_queues *l = queue_layout(req);
+	const size_t page = uvd_cpu_page_size();
 	struct mapped *m;
 	int ret;
 
@@ -74,7 +76,7 @@ static int queue_make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_
 		.shape = shape,
 		.config = &req->dev->config,
 		.pd = pd,
-		.length = (l->header + (size_t)shape.entries * shape.entry_size + 4095) & ~(size_t)4095,
+		.length = (l->header + (size_t)shape.entries * shape.entry_size + page - 1) & -page,
 		.entry = m->entry,
 		.dropped = (uint64_t *)(m->entry + shape.entry_size),
 		.watched = &req->dev->engine->observers.complete,

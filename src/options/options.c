@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "backends/backends.h"
 #include "broker/broker.h"
+#include "cpu/cpu.h"
 #include "options/internal.h"
 #include "options/options.h"
 #include "persona/persona.h"
@@ -337,6 +338,20 @@ static void check_adapters(struct parser *p)
 	}
 }
 
+/* What this CPU lacks (docs/cpu.md) fails here, and not at a client's call. */
+static void check_cpu(struct parser *p)
+{
+	const char *loans = uvd_cpu_lacks(uvd_cpu, UVD_CPU_LOANS), *senders = uvd_cpu_lacks(uvd_cpu, UVD_CPU_SENDERS);
+	const bool grants = p->program == UVD_PROGRAM_DAEMON && p->o->grant_fds;
+
+	if (grants && (loans || (senders && !p->o->separate)))
+		uvd_opt_fail(p, 0, "--grant-fds ptrace: %s; start with --grant-fds off", loans ? loans : senders);
+	for (unsigned int i = 0; loans && i < p->o->num_devices; i++)
+		if (p->o->devices[i].memory == UVD_MEMORY_BORROW)
+			uvd_opt_fail(p, 0, "device %s: --memory borrow: %s; use --memory bounce",
+				     p->o->devices[i].ibdev, loans);
+}
+
 static void check_names(struct parser *p)
 {
 	struct uvd_device_config *a = p->o->devices, *b, *end = a + p->o->num_devices;
@@ -456,6 +471,8 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 			apply_device(p, i);
 		if (!p->failed)
 			check_names(p);
+		if (!p->failed)
+			check_cpu(p);
 		if (!p->failed)
 			check_personas(p);
 		if (!p->failed)

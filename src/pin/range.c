@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/client.h"
+#include "cpu/cpu.h"
 #include "pin/internal.h"
 #include "pin/pin.h"
 
@@ -36,7 +37,7 @@ static bool can_pin(const struct uvd_mapping *m, uint64_t end, void *arg)
 int uvd_check_range_by(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write, bool query, bool *shared)
 {
 	struct check check = { .c = c, .write = write };
-	uint64_t page = sysconf(_SC_PAGESIZE);
+	uint64_t page = uvd_cpu_page_size();
 	uint64_t end = (addr + length + page - 1) & -page;
 	struct uvd_maps maps;
 	int err;

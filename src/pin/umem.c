@@ -9,10 +9,9 @@
 #include <uverbsd/log.h>
 
 #include "client/client.h"
+#include "cpu/cpu.h"
 #include "pin/pin.h"
 #include "util/util.h"
-
-#define HUGE_PAGE (2ull << 20) /* the kernel's HPAGE_SIZE on x86-64 */
 
 bool uvd_mr_access_writable(unsigned int access)
 {
@@ -35,7 +34,7 @@ static const struct limit_text of_device = { "the device's limit (--memlock)", "
 static void log_over_limit(struct uvd_log *log, const struct uvd_caller *c, const struct limit_text *text,
 			   const struct uvd_identity *id, int err, uint64_t used, uint64_t asked, uint64_t limit)
 {
-	uint64_t kib = sysconf(_SC_PAGESIZE) / 1024;
+	uint64_t kib = uvd_cpu_page_size() / 1024;
 
 	uvd_log_of_user(log, c->log_user, UVD_WARN,
 			"%s (pid %d, uid %u): no more memory can be registered (%s): "
@@ -49,7 +48,7 @@ static void log_over_limit(struct uvd_log *log, const struct uvd_caller *c, cons
 static int umem_charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *log, uint64_t pages,
 		       const struct limit_text *text, uint64_t limit_bytes)
 {
-	uint64_t sum, limit = limit_bytes / sysconf(_SC_PAGESIZE);
+	uint64_t sum, limit = limit_bytes / uvd_cpu_page_size();
 	struct uvd_identity id;
 	int err;
 
@@ -73,7 +72,7 @@ static int umem_charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *
 static int pin_on_demand(struct uvd_mm_table *mms, struct uvd_caller *c, uint64_t addr, uint64_t length,
 			 unsigned int access, struct uvd_umem *umem)
 {
-	uint64_t page = access & IBV_ACCESS_HUGETLB ? HUGE_PAGE : (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t page = access & IBV_ACCESS_HUGETLB ? uvd_cpu_huge_page() : uvd_cpu_page_size();
 	uint64_t end = addr + length, aligned_end = (end + page - 1) & -page;
 	struct uvd_mm *mm;
 	int err;
@@ -120,7 +119,7 @@ static int may_pin_any(struct uvd_caller *c, struct uvd_log *log, uint64_t pages
 int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log, uint64_t memlock, uint64_t addr,
 	    uint64_t length, unsigned int access, struct uvd_umem *umem)
 {
-	uint64_t page = sysconf(_SC_PAGESIZE), end = addr + length, aligned_end = (end + page - 1) & -page;
+	uint64_t page = uvd_cpu_page_size(), end = addr + length, aligned_end = (end + page - 1) & -page;
 	uint64_t pages = (aligned_end - (addr & -page)) / page, limit = memlock;
 	const bool writable = uvd_mr_access_writable(access), clients = memlock == UVD_MEMLOCK_CLIENT;
 	struct uvd_mm *mm;

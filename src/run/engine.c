@@ -17,6 +17,7 @@
 #include "backends/soft/fabric.h"
 #include "broker/broker.h"
 #include "capture/capture.h"
+#include "cpu/cpu.h"
 #include "objects/objects.h"
 #include "options/options.h"
 #include "run/launch.h"
@@ -135,6 +136,7 @@ static int host_setup_soft(struct host *h)
 
 static int host_setup(struct host *h)
 {
+	const bool lends = !uvd_cpu_lacks(uvd_cpu, UVD_CPU_LOANS);
 	struct uvd_run_engine *e = &h->e;
 	char sys[PATH_MAX + 8];
 	int err;
@@ -147,12 +149,12 @@ static int host_setup(struct host *h)
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_run_devices_init(e);
 	e->privilege = uvd_local_new(NULL, e->log);
-	e->grants = e->privilege ? uvd_grants_new(true, e->privilege, e->log) : NULL;
+	e->grants = e->privilege ? uvd_grants_new(lends, e->privilege, e->log) : NULL;
 	if (!e->grants)
 		return -ENOMEM;
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_object_plugins, &h->l->options->limits, e->log) ?:
 	      uvd_sysfs_create(sys, e->log);
-	e->core.lends = true;
+	e->core.lends = lends;
 	if (!err && !uvd_options_load_plugins(h->l->options->parsed, e->core.plugins, e->log))
 		return -ENOENT;
 	err = err ?: host_setup_soft(h);

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "account/account.h"
+#include "cpu/cpu.h"
 #include "run/file.h"
 #include "util/util.h"
 
@@ -36,7 +37,7 @@ static off_t run_files_size(void)
 
 	if (getrlimit(RLIMIT_FSIZE, &r) || r.rlim_cur >= (rlim_t)FILE_SIZE)
 		return FILE_SIZE;
-	return (off_t)r.rlim_cur & ~(off_t)4095;
+	return (off_t)r.rlim_cur & -(off_t)uvd_cpu_page_size();
 }
 
 int uvd_run_files_init(struct uvd_run_files *files)
@@ -253,7 +254,7 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	f->size = files->size;
 	f->mode = flags & O_ACCMODE;
 	atomic_init(&f->refs, 1);
-	atomic_init(&f->next_offset, 4096);
+	atomic_init(&f->next_offset, uvd_cpu_page_size());
 	*fd = file_init(files, f, dev, c, flags);
 	if (*fd == -EMFILE && !f->file) {
 		/* Files that clients have closed may still be charged: wait for them, and try once more. */

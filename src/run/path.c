@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <uverbsd/config.h>
 
+#include "cpu/cpu.h"
 #include "run/path.h"
 
 #define DEV_DIR "/dev/infiniband"
@@ -137,7 +138,7 @@ bool uvd_run_is_fstat(struct uvd_caller *c, const struct uvd_run_args *args)
 /* A path may end just before a page that is not mapped, so no read crosses the end of a page unless the path does. */
 static int run_path_read(struct uvd_caller *c, uint64_t addr, char *path)
 {
-	enum { MOST_PATHS = 256, PAGE = 4096 };
+	enum { MOST_PATHS = 256, PAGE = UVD_CPU_PAGE_MIN };
 	size_t got = 0;
 
 	while (got < PATH_MAX) {

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cpu/cpu.h"
 #include "run/internal.h"
 #include "run/link.h"
 
@@ -85,9 +86,10 @@ static struct uvd_run_tree *tree_of(struct uvd_caller *c)
 static int read_around(struct uvd_run_tree *tree, void *dst, uint64_t src, size_t len)
 {
 	struct uvd_run_around *around = &tree->around;
-	const uint64_t page = src & ~UINT64_C(4095);
+	const uint64_t page = src / UVD_CPU_PAGE_MIN * UVD_CPU_PAGE_MIN;
 	const uint64_t start = src - page < UVD_RUN_AROUND ? page : src - UVD_RUN_AROUND;
-	const uint64_t end = page + 4096 - (src + len) < UVD_RUN_AROUND ? page + 4096 : src + len + UVD_RUN_AROUND;
+	const uint64_t page_end = page + UVD_CPU_PAGE_MIN;
+	const uint64_t end = page_end - (src + len) < UVD_RUN_AROUND ? page_end : src + len + UVD_RUN_AROUND;
 	int err = tree->mem->read(&tree->call->caller, around->bytes, start, end - start);
 
 	if (err)
@@ -113,7 +115,7 @@ static bool is_there_already(struct uvd_run_tree *tree, uint64_t dst, const void
 static int checked_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 {
 	struct uvd_run_tree *tree = tree_of(c);
-	const bool has_room = len <= UVD_RUN_AROUND && src % 4096 <= 4096 - len;
+	const bool has_room = len <= UVD_RUN_AROUND && src % UVD_CPU_PAGE_MIN <= UVD_CPU_PAGE_MIN - len;
 	int err = has_room ? read_around(tree, dst, src, len) : tree->mem->read(c, dst, src, len);
 
 	return err ? err : id_is_good(tree) ? 0 : -EFAULT;

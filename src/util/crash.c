@@ -13,6 +13,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "cpu/cpu.h"
 #include "util/util.h"
 
 enum { MAX_CODES = 128, MAX_FRAMES = 64, ALT_STACK = 32 << 10 };
@@ -103,33 +104,10 @@ static bool code_is_any(void)
 
 /* ---- in the handler ------------------------------------------------------------------------------------------------ */
 
-static uintptr_t crash_address(const ucontext_t *context)
-{
-#if defined(__x86_64__)
-	return context->uc_mcontext.gregs[REG_RIP];
-#elif defined(__aarch64__)
-	return context->uc_mcontext.pc;
-#else
-	return 0;
-#endif
-}
-
-/* Returns the address to which a call to no function at all would return: a backtrace cannot begin at that call. */
-static uintptr_t crash_caller(const ucontext_t *context)
-{
-#if defined(__x86_64__)
-	return *(const uintptr_t *)context->uc_mcontext.gregs[REG_RSP];
-#elif defined(__aarch64__)
-	return context->uc_mcontext.regs[30];
-#else
-	return 0;
-#endif
-}
-
 /* Returns the plug-in that crashed: that of the innermost function that is a plug-in's. NULL: none. */
 static const char *crash_owner(const ucontext_t *context)
 {
-	const uintptr_t at = crash_address(context);
+	const uintptr_t at = uvd_cpu_signal_pc(context);
 	void *frames[MAX_FRAMES];
 	const char *owner = code_owner(at);
 	int num;
@@ -137,8 +115,9 @@ static const char *crash_owner(const ucontext_t *context)
 	/* Without plug-ins do nothing: the first backtrace() of a process may allocate. */
 	if (!code_is_any())
 		return NULL;
-	if (!owner && at < 4096)
-		owner = code_owner(crash_caller(context));
+	/* A backtrace cannot begin at a call to no function at all. */
+	if (!owner && at < UVD_CPU_PAGE_MIN)
+		owner = code_owner(uvd_cpu_signal_caller(context));
 	num = owner ? 0 : backtrace(frames, MAX_FRAMES);
 	for (int i = 0; i < num && !owner; i++)
 		owner = code_owner((uintptr_t)frames[i]);

@@ -41,14 +41,4 @@ bool uvd_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t e
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t uvd_now_ns(void);
 
-/* Call it in a loop that waits for another CPU. */
-static inline void uvd_cpu_relax(void)
-{
-#ifdef __x86_64__
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield" ::: "memory");
-#endif
-}
-
 #endif

@@ -32,7 +32,8 @@ enum { UVD_GUID_TEXT = 20 };
 static inline const char *uvd_guid_text(uint64_t guid, char text[UVD_GUID_TEXT])
 {
 	snprintf(text, UVD_GUID_TEXT, "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48),
-		 (unsigned int)(guid >> 32 & 0xffff), (unsigned int)(guid >> 16 & 0xffff), (unsigned int)(guid & 0xffff));
+		 (unsigned int)(guid >> 32 & 0xffff), (unsigned int)(guid >> 16 & 0xffff),
+		 (unsigned int)(guid & 0xffff));
 	return text;
 }
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "bed.h"
+#include "cpu/cpu.h"
 #include "filters/rule.h"
 #include "util/util.h"
 

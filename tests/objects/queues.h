@@ -262,7 +262,7 @@ static inline bool next_wc(struct ib_uverbs_wc *wc, double seconds)
 		if (now() > end)
 			return false;
 	memcpy(wc, buf->data + ((size_t)buf->consumer_index << buf->log2_elem_size), sizeof(*wc));
-	buf->consumer_index = (buf->consumer_index + 1) & buf->index_mask;
+	__atomic_store_n(&buf->consumer_index, (buf->consumer_index + 1) & buf->index_mask, __ATOMIC_RELEASE);
 	return true;
 }
 

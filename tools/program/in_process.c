@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "in_process.h"
 #include "more.h"
+#include "cpu/cpu.h"
 #include "host/host.h"
 #include "persona/persona.h"
 #include "util/util.h"
@@ -15,7 +16,6 @@
 enum {
 	FIRST_FD = 256, /* the client's descriptors begin here, above the engine's */
 	LAST_FD = 1023,
-	FIRST_OFFSET = 4096, /* of mapped queues */
 };
 
 /* 1 TiB, as a file of `uverbsctl run` */
@@ -361,7 +361,7 @@ int uvd_in_process_open(void)
 		errno = -err;
 		return -1;
 	}
-	atomic_store(&here.next_offset, FIRST_OFFSET);
+	atomic_store(&here.next_offset, uvd_cpu_page_size());
 	here.file->opened_by = getpid();
 	here.file->share = &share_ops;
 	atomic_store(&here.file_users, 1);

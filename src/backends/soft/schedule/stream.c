@@ -4,6 +4,7 @@
  * user's, and whether the client waits for its doorbell meanwhile.
  */
 #include "backends/soft/schedule/schedule.h"
+#include "cpu/cpu.h"
 #include "util/util.h"
 
 enum {
