@@ -35,7 +35,9 @@ static int make_dir(char *dir, size_t size)
 	struct stat st;
 
 	if (runtime && *runtime == '/' && !access(runtime, W_OK)) {
-		snprintf(dir, size, "%.80s/uverbsd", runtime);
+		/* Cut off, it would be another folder. */
+		if ((size_t)snprintf(dir, size, "%s/uverbsd", runtime) >= size)
+			return join_complain(runtime, ENAMETOOLONG);
 	} else if (runtime && *runtime == '/' && errno == EROFS) {
 		/* Another container may have it writable: in /tmp the runs would not meet. */
 		fprintf(stderr,

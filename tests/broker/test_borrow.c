@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -13,18 +14,36 @@
 #include "cpu/cpu.h"
 
 enum { ANSWER = 7, OTHER_FD = 50 };
+#ifdef MAP_32BIT
+enum { LOW_MEMORY = MAP_32BIT };
+#else
+enum { LOW_MEMORY = 0 };
+#endif
 
 #define ORDER(name, ...) uvd_borrow_call(&b, UVD_SYSCALL_##name, (long[3]){ __VA_ARGS__ })
 
 static int question[2], answer[2]; /* pipes */
+static bool by_int80; /* the client makes i386 calls, as a 32-bit program does */
 
 static void *change_result(void *pid);
 
-/* The client waits in read(), and passes on what that has returned and read. */
+enum { I386_READ = 3 };
+
+static long read_by_int80(int fd, char *byte)
+{
+	long ret = -ENOSYS;
+#ifdef __x86_64__
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(I386_READ), "b"(fd), "c"(byte), "d"(1) : "memory");
+#endif
+	return (int)ret;
+}
+
+/* The client waits in read(), and passes on what that has returned and read. i386 calls know only 4 GiB of memory. */
 static void client(void)
 {
-	char byte = 0;
-	const char reply[2] = { syscall(SYS_read, question[0], &byte, 1), byte };
+	char *byte = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | LOW_MEMORY, -1, 0);
+	const long ret = by_int80 ? read_by_int80(question[0], byte) : syscall(SYS_read, question[0], byte, 1);
+	const char reply[2] = { ret, *byte };
 
 	_exit(write(answer[1], reply, sizeof(reply)) != sizeof(reply));
 }
@@ -64,7 +83,7 @@ static void wait_in_read(pid_t pid)
 		ck_assert_ptr_nonnull(f);
 		ck_assert_ptr_nonnull(fgets(line, sizeof(line), f));
 		fclose(f);
-	} while (strtol(line, NULL, 10) != SYS_read || line[0] == 'r');
+	} while (strtol(line, NULL, 10) != (by_int80 ? I386_READ : SYS_read) || line[0] == 'r');
 }
 
 static void take(struct uvd_borrow *b, pid_t pid)
@@ -74,7 +93,7 @@ static void take(struct uvd_borrow *b, pid_t pid)
 	b->may_be_parent = true;
 	ck_assert_int_eq(write(question[1], &(char){ ANSWER }, 1), 1);
 	ck_assert_int_eq(uvd_borrow_stop(b), 0);
-	ck_assert(!b->compat);
+	ck_assert_int_eq(b->compat, by_int80);
 }
 
 static void give_back(struct uvd_borrow *b)
@@ -177,6 +196,15 @@ START_TEST(test_borrowed_thread_makes_the_ordered_calls_and_goes_on)
 }
 END_TEST
 
+START_TEST(test_borrowed_thread_of_a_32_bit_program_makes_the_same_calls)
+{
+	if (uvd_cpu != UVD_CPU_X86_64)
+		SKIP("only x86-64 has int $0x80");
+	by_int80 = true;
+	borrow(order_calls);
+}
+END_TEST
+
 START_TEST(test_scratch_is_below_the_stack_in_use)
 {
 	borrow(write_to_scratch);
@@ -206,6 +234,7 @@ int main(void)
 		return 77;
 	}
 	tcase_add_test(t, test_borrowed_thread_makes_the_ordered_calls_and_goes_on);
+	tcase_add_test(t, test_borrowed_thread_of_a_32_bit_program_makes_the_same_calls);
 	tcase_add_test(t, test_scratch_is_below_the_stack_in_use);
 	tcase_add_test(t, test_call_by_another_instruction_is_cancelled);
 	tcase_add_test(t, test_result_of_the_client_s_own_call_can_be_another);

@@ -56,8 +56,8 @@ def table(results, rxe):
     lines = ["# rdma-core's own tests" + (" with mapped queues" if rxe else ""), "",
              "What the tests of Debian 12's rdma-core show through Debian's pyverbs and libibverbs, on the `soft` backend, as an",
              f"unprivileged user, {where} Written by",
-             "tests/distribution/test_pyverbs.py (`UVERBSD_WRITE_DOCS=1`), which fails when this is not what it sees. Left out: the tests of",
-             "mlx5, EFA and CUDA.",
+             "tests/distribution/test_pyverbs.py (`UVERBSD_WRITE_DOCS=1`), which fails when this is not what it sees. Left out: the tests",
+             "of mlx5, EFA and CUDA.",
              "", f"{sum(map(len, passed.values()))} pass, {sum(map(len, skipped.values()))} are skipped, none fails.", "",
              "| skipped because | tests | which |", "| --- | --- | --- |"]
     lines += [f"| {reason} | {len(names)} | {' '.join(sorted(names))} |"

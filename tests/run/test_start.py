@@ -47,6 +47,15 @@ def test_folder_of_the_sockets_that_others_may_write_to_is_refused(mode):
     refused(r, "/mnt/uverbsd", "EPERM")
 
 
+@pytest.mark.parametrize("length, shown", [(80, ".sock"), (91, "/0")])
+def test_folder_and_name_that_no_socket_can_have_are_refused(length, shown):
+    """An address of a socket has 107 bytes at most, and a folder that was cut off would be another one."""
+    name = 30 * "n"
+    r = in_namespace(f"mount -t tmpfs none /mnt && d=/mnt/$(printf %0{length}d 0) && mkdir -m 700 $d && mkdir -p ${{d%0}} && "
+                     f"export XDG_RUNTIME_DIR=$d && exec $RUN --join {name} -- true")
+    refused(r, shown, "ENAMETOOLONG")
+
+
 EACH_GID = """
 from pyverbs.addr import AH, AHAttr, GlobalRoute
 from pyverbs.device import Context
