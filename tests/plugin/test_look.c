@@ -32,6 +32,16 @@ static void look_teardown(void)
 	uvd_plugins_free(plugins);
 }
 
+/* Allocation number `fails` fails (ld --wrap=uvd_zalloc); 0: none does. */
+static unsigned int fails;
+void *__real_uvd_zalloc(size_t size);
+void *__wrap_uvd_zalloc(size_t size);
+
+void *__wrap_uvd_zalloc(size_t size)
+{
+	return fails && !--fails ? NULL : __real_uvd_zalloc(size);
+}
+
 /* Root need not trust the folders of a build. */
 static uid_t look_owner(void)
 {
@@ -256,6 +266,21 @@ START_TEST(test_file_of_a_folder_is_roots_alone_and_no_link)
 }
 END_TEST
 
+/* The broker looks for its engine process, and goes on after a file for which it had no memory. */
+START_TEST(test_look_for_another_process_without_memory_is_enomem)
+{
+	const char *path = TOYS "/kv1.so";
+	int copy = uvd_plugin_file_copy(path, look_owner(), error);
+
+	ck_assert_msg(copy >= 0, "%s", error);
+	fails = 1;
+	ck_assert_int_eq(uvd_plugins_look_again(plugins, path, copy, STUCK_MS, error), -ENOMEM);
+	ck_assert_msg(strstr(error, "kv1.so: ENOMEM"), "%s", error);
+	ck_assert_msg(!uvd_plugins_look_again(plugins, path, copy, STUCK_MS, error), "%s", error);
+	close(copy);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("look");
@@ -269,6 +294,7 @@ int main(void)
 	tcase_add_test(t, test_what_the_child_refuses_is_refused_with_its_reason);
 	tcase_add_test(t, test_copy_has_the_name_of_the_file_without_its_folder);
 	tcase_add_test(t, test_file_of_a_folder_is_roots_alone_and_no_link);
+	tcase_add_test(t, test_look_for_another_process_without_memory_is_enomem);
 	tcase_add_loop_test(t, test_constructors_that_do_not_return_are_told, 0, UVD_COUNT(ends));
 	tcase_add_loop_test(t, test_constructors_that_tell_wrong_facts_are_refused, FIRST_LIE, LAST_LIE + 1);
 	return run_suite("look", t);
