@@ -10,6 +10,11 @@
 #include <unistd.h>
 #include <uverbsd/plugin.h>
 
+/* Which names it has: bits for those of its personas (1), of its filter (2) and of the plug-in itself (4). Others begin with twin. */
+#ifndef NAMES
+#define NAMES 7
+#endif
+
 enum { TRIES, CRASHES, HANGS, HANGS_UP, EXITS, LIES /* and all after it */ };
 
 static char tried[256];
@@ -84,7 +89,7 @@ __attribute__((constructor)) static void look_begin(void)
 
 static const struct uvd_counter_file counters[] = { { "RxPkts", 1 }, { "TxPkts", 6 }, {} };
 static const struct uvd_persona persona = {
-	.name = "lookface",
+	.name = NAMES & 1 ? "lookface" : "twinface",
 	.ibdev_prefix = "look_",
 	.driver_id = 9,
 	.abi_version = 3,
@@ -103,7 +108,7 @@ static const struct uvd_persona persona = {
 };
 static const struct uvd_counter_file other_counters[] = { { "Drops", 5 }, {} };
 static const struct uvd_persona other_persona = {
-	.name = "otherface",
+	.name = NAMES & 1 ? "otherface" : "twinotherface",
 	.ibdev_prefix = "other_",
 	.driver_id = 9,
 	.modalias = "",
@@ -115,9 +120,11 @@ static const struct uvd_persona other_persona = {
 };
 static const struct uvd_persona *const personas[] = { &persona, &other_persona, NULL };
 static const struct uvd_plugin_option filter_options[] = { { "at.most_now", "3", "NUMBER", "of calls" }, {} };
-static const struct uvd_filter filter = { .name = "lookglass", .description = "dim", .options = filter_options };
+static const struct uvd_filter filter = { .name = NAMES & 2 ? "lookglass" : "twinglass",
+					  .description = "dim",
+					  .options = filter_options };
 static const struct uvd_filter *const filters[] = { &filter, NULL };
 static const struct uvd_plugin_option options[] = { { "colour", "red", "NAME", "of the thing" }, { "size" }, {} };
 
-UVD_PLUGIN(.name = "look", .version = "1.0", .description = tried, .personas = personas, .options = options,
-	   .filters = filters);
+UVD_PLUGIN(.name = NAMES & 4 ? "look" : "twin", .version = "1.0", .description = tried, .personas = personas,
+	   .options = options, .filters = filters);

@@ -281,6 +281,34 @@ START_TEST(test_look_for_another_process_without_memory_is_enomem)
 }
 END_TEST
 
+static void look_again_at(const char *toy)
+{
+	char path[PATH_MAX];
+	int copy;
+
+	snprintf(path, sizeof(path), TOYS "/%s.so", toy);
+	copy = uvd_plugin_file_copy(path, look_owner(), error);
+	ck_assert_msg(copy >= 0, "%s", error);
+	ck_assert_msg(!uvd_plugins_look_again(plugins, path, copy, STUCK_MS, error), "%s", error);
+	close(copy);
+}
+
+/* The broker learns that a plug-in was replaced from the names of the new one, which has those of personas, the filter or itself. */
+START_TEST(test_plugin_with_a_name_of_another_one_replaces_it)
+{
+	static const char *const twins[] = { "twin0", "twin1", "twin2", "twin4" };
+	const bool replaces = _i > 0;
+
+	look_again_at("look0");
+	look_again_at(twins[_i]);
+	/* The other names of the first one are gone with it. */
+	ck_assert_int_eq(uvd_plugins_filter_check(plugins, "lookglass", error), replaces && _i != 2 ? -EINVAL : 0);
+	ck_assert_int_eq(!uvd_plugins_persona(plugins, "lookface"), replaces && _i != 1);
+	look_again_at("look0");
+	ck_assert_int_eq(!uvd_plugins_persona(plugins, "twinface"), replaces);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("look");
@@ -295,6 +323,7 @@ int main(void)
 	tcase_add_test(t, test_copy_has_the_name_of_the_file_without_its_folder);
 	tcase_add_test(t, test_file_of_a_folder_is_roots_alone_and_no_link);
 	tcase_add_test(t, test_look_for_another_process_without_memory_is_enomem);
+	tcase_add_loop_test(t, test_plugin_with_a_name_of_another_one_replaces_it, 0, 4);
 	tcase_add_loop_test(t, test_constructors_that_do_not_return_are_told, 0, UVD_COUNT(ends));
 	tcase_add_loop_test(t, test_constructors_that_tell_wrong_facts_are_refused, FIRST_LIE, LAST_LIE + 1);
 	return run_suite("look", t);
