@@ -125,6 +125,24 @@ START_TEST(test_corpse_with_a_live_thread_is_noticed)
 }
 END_TEST
 
+static int hangs_up_and_exits_later(void *arg, int sock)
+{
+	be_ready(sock);
+	close(sock);
+	sleep_ms(1000);
+	return 0;
+}
+
+START_TEST(test_broker_sleeps_until_an_engine_that_has_hung_up_exits)
+{
+	const clock_t before = clock();
+
+	ck_assert_int_eq(run_lives(hangs_up_and_exits_later), 0);
+	ck_assert_int_eq(shared->starts, 1);
+	ck_assert_int_lt((clock() - before) * 1000 / CLOCKS_PER_SEC, 300);
+}
+END_TEST
+
 /* ---- a restart --------------------------------------------------------------------------------------------------------- */
 
 static int asks_for_a_restart(void *arg, int sock)
@@ -397,6 +415,7 @@ int main(void)
 		test_engine_that_exits_by_itself_ends_the_broker_with_its_status,
 		test_engine_that_talks_nonsense_is_followed_by_another,
 		test_corpse_with_a_live_thread_is_noticed,
+		test_broker_sleeps_until_an_engine_that_has_hung_up_exits,
 		test_restart_ends_the_engine_and_starts_another,
 		test_restart_does_not_wait_for_an_engine_that_does_not_end,
 		test_restart_is_refused_after_five_starts_within_a_minute,

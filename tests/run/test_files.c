@@ -266,6 +266,23 @@ START_TEST(file_closed_while_another_open_settles_is_reaped_with_no_further_clos
 }
 END_TEST
 
+/* A second struct file of the memfd was closed, and the first one stays open for as long as its client wants. */
+START_TEST(looks_at_a_file_that_stays_open_become_rare)
+{
+	int fd;
+
+	files_begin(UVD_RES_DESCRIPTORS, DESCRIPTORS_OF_FILE);
+	ck_assert_int_eq(file_open(&fd), 0);
+	open_again_and_close(fd);
+	for (int ms = 1; ms < 1024; ms *= 2)
+		ck_assert_int_eq(uvd_run_files_closed(&files), ms);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(uvd_run_files_closed(&files), 1024);
+	close(fd);
+	files_end();
+}
+END_TEST
+
 static unsigned int most_queued_events(void)
 {
 	FILE *f = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
@@ -313,6 +330,7 @@ int main(void)
 	tcase_add_test(t, open_that_gets_no_watch_leaves_no_descriptor);
 	tcase_add_test(t, open_at_the_limit_has_what_a_closed_file_had);
 	tcase_add_test(t, file_closed_while_another_open_settles_is_reaped_with_no_further_close);
+	tcase_add_test(t, looks_at_a_file_that_stays_open_become_rare);
 	tcase_add_test(t, file_closed_while_the_kernel_drops_events_is_reaped);
 	return run_suite("run files", t);
 }
