@@ -127,7 +127,7 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 			p, p->line,
 			"[%s] is not a section: use [uverbsd], [limits], [plugin FILE], [device N], [device N user NAME] or [port N.M] (devices from 0, ports from 1)",
 			section);
-	} else if (!row || !row->help || !strcmp(row->name, "config") || row->is_plugin) {
+	} else if (!row || !row->help || row->is_file || row->is_plugin) {
 		/* Ignore an option of the other program: the daemon and `uverbsctl run` can share a file. */
 		if (!row && uvd_option_find(name, ~0u))
 			return 1;

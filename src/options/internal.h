@@ -45,6 +45,8 @@ struct uvd_option_row {
 	/* Names something that a plug-in can have: returns what is wrong with that, or NULL. NULL: it does not. */
 	const char *(*check)(struct uvd_plugins *plugins, const char *text);
 	bool may_be_empty; /* a string: "" stands for the preset */
+	bool is_file; /* the configuration file: no option of a file, and set before all others */
+	bool decides_persona; /* on which the defaults of the device's other options depend */
 	bool is_plugin; /* loads a plug-in: words KEY=VALUE may follow, and it is no option of one more device */
 	const char *preset; /* the default, in words */
 	const char *omitted; /* stands for an argument that is left out before another option; NULL: it is required */

@@ -230,11 +230,6 @@ static const struct uvd_persona *default_persona(const struct parser *p, const s
 	return uvd_persona_find("hfi1");
 }
 
-static bool decides_persona(const struct uvd_option_row *row)
-{
-	return !strcmp(row->name, "persona") || !strcmp(row->name, "backend") || !strcmp(row->name, "name");
-}
-
 /* Finds the persona first: it decides the defaults of the device's other options. */
 static const struct uvd_persona *find_persona(struct parser *p, int device)
 {
@@ -242,7 +237,7 @@ static const struct uvd_persona *find_persona(struct parser *p, int device)
 	const struct setting *s;
 
 	for (s = p->settings; s < p->settings + p->num_settings; s++)
-		if (decides_persona(s->row) && (s->device < 0 || s->device == device))
+		if (s->row->decides_persona && (s->device < 0 || s->device == device))
 			setting_apply(p, s, &config, 0);
 	return uvd_plugins_persona(p->plugins, config.persona) ?: default_persona(p, &config);
 }
@@ -419,7 +414,7 @@ static void put_file_first(struct parser *p)
 	unsigned int i, n = p->num_settings;
 
 	for (i = 0; i < n; i++)
-		if (!strcmp(command_line[i].row->name, "config") || !command_line[i].row->help)
+		if (command_line[i].row->is_file || !command_line[i].row->help)
 			setting_apply(p, &command_line[i], p->o, 0);
 	if (p->o->engine && p->o->config[0])
 		snprintf(p->o->config, sizeof(p->o->config), "/proc/self/fd/%d", UVD_ENGINE_CONFIG);

@@ -371,7 +371,7 @@ static const struct uvd_option_choice link_layers[] = { { "infiniband", IBV_LINK
 	}
 
 static const struct uvd_option_row option_rows[] = {
-	{ "config", .arg = "FILE", PROGRAM_STR(config, BOTH), .set = set_path,
+	{ "config", .arg = "FILE", PROGRAM_STR(config, BOTH), .set = set_path, .is_file = true,
 	  .help = "read this file before the command line" },
 	{ "devices", PROGRAM(num_devices, BOTH), NUMBER(1, UVD_MAX_DEVICES), .preset = "1",
 	  .help = "how many devices there are" },
@@ -426,8 +426,8 @@ static const struct uvd_option_row option_rows[] = {
 	{ "ucap", .arg = "NAME", PROGRAM(granted, UVD_PROGRAM_RUN), .set = set_granted, .preset = "none",
 	  .help = "let PROGRAM open this User Capability; may be repeated" },
 
-	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_string, .check = check_backend, .preset = "soft",
-	  .help = "the backend: soft, null or verbs (a real adapter)" },
+	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_string, .check = check_backend,
+	  .decides_persona = true, .preset = "soft", .help = "the backend: soft, null or verbs (a real adapter)" },
 	{ "hca", .arg = "NAME", DEVICE_STR(hca), .set = set_text, .may_be_empty = true, .preset = "none",
 	  .help = "backend verbs: the adapter to forward to; `uverbsctl hca` lists them" },
 	{ "memory", .arg = "HOW", DEVICE(memory), .set = set_choice, .choices = memories, .preset = "auto",
@@ -443,12 +443,12 @@ static const struct uvd_option_row option_rows[] = {
 	  .text = &uvd_option_quota, .preset = "no limit but those below",
 	  .help = "how much of the device each user may hold: RESOURCE is objects, registered or a type of objects as in the limits below; N may be `unlimited`; may be repeated" },
 	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_string, .check = check_persona,
-	  .preset = "rxe for run with soft, else hfi1",
+	  .decides_persona = true, .preset = "rxe for run with soft, else hfi1",
 	  .help = "the adapter that the device emulates: hfi1, or rxe (mapped queues; run only)" },
 	{ "abi", .arg = "ABI", DEVICE(write_abi), .set = set_choice, .choices = abis, .preset = "ioctl",
 	  .help = "what libibverbs is told to use: ioctl or write" },
-	{ "name", .arg = "NAME", DEVICE_STR(ibdev), .set = set_text, .preset = "hfi1_N, or rxeN",
-	  .help = "of the device ([device N] only)" },
+	{ "name", .arg = "NAME", DEVICE_STR(ibdev), .set = set_text, .decides_persona = true,
+	  .preset = "hfi1_N, or rxeN", .help = "of the device ([device N] only)" },
 	{ "number", DEVICE(number), .arg = "N", .set = set_nth_number, .min = 0, .max = UVD_NODE_NUMBERS - 1,
 	  .preset = "the next that is free", .help = "N of uverbsN ([device N] only)" },
 	{ "guid", .arg = "GUID", DEVICE(node_guid), .set = set_guid, .preset = "one for each device",

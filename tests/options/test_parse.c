@@ -114,6 +114,21 @@ START_TEST(test_engine_process_never_has_root_s_user)
 }
 END_TEST
 
+/* Under run it is rxe, unless one of these says otherwise: then all other defaults are those of hfi1. */
+START_TEST(test_defaults_follow_the_persona_that_options_decide)
+{
+	static const char *const options[][2] = {
+		{ "--mtu", "4096" }, { "--persona", "hfi1" }, { "--backend", "null" }, { "--name", "hfi1_3" }
+	};
+	struct uvd_options o;
+
+	parse(&o, "", (char *)options[_i][0], (char *)options[_i][1]);
+	ck_assert_uint_eq(o.devices[0].ports[0].link_layer, _i ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET);
+	ck_assert_str_eq(o.devices[0].persona, _i ? "hfi1" : "rxe");
+	uvd_options_free(&o);
+}
+END_TEST
+
 /* The broker would refuse to publish the device, without a word about the option. */
 START_TEST(test_text_of_a_device_that_sysfs_cannot_show_is_refused)
 {
@@ -306,6 +321,7 @@ int main(void)
 	tcase_add_test(t, test_memlock_is_the_clients_for_the_daemon_and_unlimited_under_run);
 	tcase_add_test(t, test_daemon_is_two_processes_unless_an_option_says_no);
 	tcase_add_test(t, test_engine_process_never_has_root_s_user);
+	tcase_add_loop_test(t, test_defaults_follow_the_persona_that_options_decide, 0, 4);
 	tcase_add_loop_test(t, test_text_of_a_device_that_sysfs_cannot_show_is_refused, 0, 5);
 	tcase_add_test(t, test_node_description_of_a_section_has_spaces);
 	tcase_add_test(t, test_memlock_of_a_section_is_a_word_or_a_number_of_bytes);
