@@ -134,7 +134,7 @@ static void client_last_close(void)
 	IS(map != MAP_FAILED);
 	strcpy(map, "shared");
 	IS(client_alloc_pd(fd) == 0);
-	snprintf(path, sizeof(path), "/proc/client_self/fd/%d", fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	again = open(path, O_RDONLY);
 	IS(again >= 0 && !close(again));
 	say("open");
