@@ -169,3 +169,25 @@ void refusals_run(const struct refusal_case *c)
 		if (c->fronts >> front & 1)
 			run_in(c, front);
 }
+
+void refusals_run_device(const struct refusal_of_device *d, int (*run)(enum uv_front front))
+{
+	char text[1024];
+	int err = 0;
+
+	refusals_prepare(d->texts);
+	if (d->borrows) {
+		strcpy(h.config.hca, "rxe0");
+		h.config.memory = UVD_MEMORY_BORROW;
+	}
+	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
+	ck_assert_int_eq(err, -EINVAL);
+	h.config.memory = UVD_MEMORY_BOUNCE;
+	refusals_read_log(text, sizeof(text));
+	ck_assert_msg(strstr(text, d->line), "%s", text);
+	/* Without the texts the name can be had again. */
+	uvd_engine_texts_forget(&h.engine, h.config.ibdev);
+	harness_start(&h, &uvd_mem_process);
+	ck_assert_int_eq(run(UV_WRITE), 0);
+	refusals_end();
+}

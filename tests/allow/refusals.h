@@ -55,6 +55,15 @@ void refusals_log(int level);
 void refusals_read_log(char *text, size_t size);
 void refusals_end(void);
 
+/* Texts of which the device cannot begin, and the line about it. */
+struct refusal_of_device {
+	const char *texts[3], *line;
+	bool borrows; /* the device has an adapter, and --memory=borrow */
+};
+
+/* The device does not begin; without the texts it has its name, and `run` works there. */
+void refusals_run_device(const struct refusal_of_device *d, int (*run)(enum uv_front front));
+
 /* Runs a case in each of its fronts: its errno, its line and no other, the device's count, and nothing stays charged to it. */
 void refusals_run(const struct refusal_case *c);
 

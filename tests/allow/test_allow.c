@@ -28,11 +28,7 @@ END_TEST
 
 /* ---- devices that cannot have a list ----------------------------------------------------------------------------- */
 
-static const struct {
-	const char *texts[3];
-	const char *line;
-	bool borrows;
-} bad[] = {
+static const struct refusal_of_device bad[] = {
 	{ { "verbs:base,REGMR" }, "allow: `REGMR` is no name of verbs of this device" },
 	{ { "objects:PD", "user:7:objects:MRS" }, "allow: `MRS` is no name of objects" },
 	{ { "ucap:no_such:access:LOCAL_WRITE" }, "the device has no User Capability `no_such`: add it with --ucaps" },
@@ -44,24 +40,7 @@ static const struct {
 
 START_TEST(test_device_with_a_list_that_cannot_be_enforced_does_not_begin)
 {
-	char text[1024];
-	int err = 0;
-
-	refusals_prepare(bad[_i].texts);
-	if (bad[_i].borrows) {
-		strcpy(h.config.hca, "rxe0");
-		h.config.memory = UVD_MEMORY_BORROW;
-	}
-	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
-	ck_assert_int_eq(err, -EINVAL);
-	h.config.memory = UVD_MEMORY_BOUNCE;
-	refusals_read_log(text, sizeof(text));
-	ck_assert_msg(strstr(text, bad[_i].line), "%s", text);
-	/* Without the texts the name can be had again. */
-	uvd_engine_texts_forget(&h.engine, h.config.ibdev);
-	harness_start(&h, &uvd_mem_process);
-	ck_assert_int_eq(allow_reg_remote_write(UV_WRITE), 0);
-	refusals_end();
+	refusals_run_device(&bad[_i], allow_reg_remote_write);
 }
 END_TEST
 

@@ -517,35 +517,14 @@ END_TEST
 
 /* ---- devices that cannot have a quota ---------------------------------------------------------------------------- */
 
-static const struct {
-	const char *text, *line;
-	bool borrows;
-} bad[] = {
-	{ "quota qps:1", "quota: a client can get around it with --memory=borrow: use --memory=bounce", true },
-	{ "quota qps:x", "quota: `qps:x` contains `x`, which is neither a number nor `unlimited`" },
+static const struct refusal_of_device bad[] = {
+	{ { "quota qps:1" }, "quota: a client can get around it with --memory=borrow: use --memory=bounce", true },
+	{ { "quota qps:x" }, "quota: `qps:x` contains `x`, which is neither a number nor `unlimited`" },
 };
 
 START_TEST(test_device_with_a_quota_that_cannot_be_enforced_does_not_begin)
 {
-	const char *const texts[] = { bad[_i].text, NULL };
-	char text[1024];
-	int err = 0;
-
-	refusals_prepare(texts);
-	if (bad[_i].borrows) {
-		strcpy(h.config.hca, "rxe0");
-		h.config.memory = UVD_MEMORY_BORROW;
-	}
-	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
-	ck_assert_int_eq(err, -EINVAL);
-	h.config.memory = UVD_MEMORY_BOUNCE;
-	refusals_read_log(text, sizeof(text));
-	ck_assert_msg(strstr(text, bad[_i].line), "%s", text);
-	/* Without the text the name can be had again. */
-	uvd_engine_texts_forget(&h.engine, h.config.ibdev);
-	harness_start(&h, &uvd_mem_process);
-	ck_assert_int_eq(create_qp(UV_WRITE), 0);
-	refusals_end();
+	refusals_run_device(&bad[_i], create_qp);
 }
 END_TEST
 
