@@ -37,7 +37,7 @@ const char *uvd_role_name(enum uvd_role role);
 /* Is it a number, but no handle, that a device chooses for an object? */
 bool uvd_role_is_chosen(enum uvd_role role);
 
-/* What two devices must share so that their outputs of a role can be compared. */
+/* Two devices must share these so that their outputs of a role can be compared: uvd_role_needs(). */
 enum uvd_same {
 	UVD_SAME_DRIVER = 1, /* or emulations of one */
 	UVD_SAME_PEERS = 2, /* both calls are given the same addresses of peers */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What each architecture lacks. docs/cpu.md has a copy of the sentences, which tests/cpu/test_cpu.c compares. */
+/* The parts that each architecture lacks. docs/cpu.md has a copy of the sentences, which tests/cpu/test_cpu.c compares. */
 #include <string.h>
 #include "cpu/cpu.h"
 

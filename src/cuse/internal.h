@@ -135,8 +135,9 @@ void uvd_cuse_file_put(struct cuse_file *f);
 
 /* ---- clients.c --------------------------------------------------------------------------------------------------- */
 
-/* Of a caller: does its call still wait? Takes the right to answer it: false if the tick has. */
+/* Does the caller's call still wait? */
 bool uvd_cuse_call_waits(struct uvd_caller *c);
+/* Takes the right to answer the caller's call. Returns false if the tick has taken it. */
 bool uvd_cuse_call_claim(struct uvd_caller *c);
 /* Puts the call's reference to the caller's process, if it has one. */
 void uvd_cuse_drop_peer(struct cuse_call *call);

@@ -129,7 +129,7 @@ void uvd_announce_end(struct uvd_announce *a);
 /* ---- machine_local.c, machine_broker.c ----------------------------------------------------------------------------- */
 
 /*
- * What the daemon changes of its machine besides nodes: the control socket's path, the sysfs directory, the announcement. A process
+ * The changes that a daemon makes to its machine, besides nodes: the control socket's path, the sysfs directory, the announcement. A process
  * that has the privileges does it itself, an engine process asks the broker. Who starts the process chooses the table, once.
  * An int is 0 or a negative errno unless stated otherwise.
  */
@@ -153,7 +153,7 @@ struct uvd_machine_ops {
 	/* Caller holds port_lock of the device. */
 	int (*publish)(struct uvd_daemon *d, const struct uvd_daemon_node *n);
 	void (*unpublish)(struct uvd_daemon *d, const struct uvd_daemon_node *n);
-	/* What is published has changed: mounts the overlay anew. */
+	/* Mounts the overlay anew, as the published files have changed. */
 	void (*refresh)(struct uvd_daemon *d);
 	/* On any thread. config: of the device. */
 	int (*set_port)(struct uvd_daemon *d, unsigned int index, const struct uvd_device_config *config,

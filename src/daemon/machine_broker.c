@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What an engine process has the broker change of the machine. The broker knows devices by their index. */
+/* An engine process has the broker change the machine. The broker knows devices by their index. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the daemon changes of the machine, if it is one process. */
+/* A daemon of one process changes the machine itself. */
 #include <errno.h>
 #include <unistd.h>
 #include "control/control.h"

@@ -333,7 +333,7 @@ static void check_adapters(struct parser *p)
 	}
 }
 
-/* What this CPU lacks (docs/cpu.md) fails here, and not at a client's call. */
+/* An option that needs a part which this CPU lacks (docs/cpu.md) fails here, and not at a client's call. */
 static void check_cpu(struct parser *p)
 {
 	const char *loans = uvd_cpu_lacks(uvd_cpu, UVD_CPU_LOANS), *senders = uvd_cpu_lacks(uvd_cpu, UVD_CPU_SENDERS);

@@ -38,7 +38,7 @@ START_TEST(test_both_tables_have_every_operation)
 }
 END_TEST
 
-/* What the broker's process for a loan is asked, and the loan's socket to it. */
+/* The socket of the loan, and the end of it at which the broker's process gets its requests. */
 struct asked {
 	int ours, theirs;
 	struct uvd_loan_place place;
