@@ -14,7 +14,7 @@
 All programs of one table are asked in turn, round after round (bench/clock.h); figures are medians over the rounds.
 The build folder is $UVERBSD_BUILD, else build/. With --against BUILD the programs of dispatch, run and cuse are asked in that build
 too, in the same rounds, and a second table has the medians of the differences: this build less that one. `cuse --against build
---options "--separate no"` shows what an option costs.
+--options "--separate no"` shows what an option costs; --against-options are those of the other build's daemon, whose defaults may differ.
 """
 import argparse
 import os
@@ -176,8 +176,8 @@ def bench_cuse(args):
         null = Program([BUILD / "bench/null_client", "/dev/uvd_null"])
         for n, (behind, build) in enumerate(builds(args).items()):
             place = folder / str(n)
-            options = [] if behind else args.options.split()
-            servers.append(start_daemon(place, "--config", folder / "ini", *options, build=build))
+            options = args.against_options if behind else args.options
+            servers.append(start_daemon(place, "--config", folder / "ini", *options.split(), build=build))
             for device, abi in (("hfi1_0", "write"), ("hfi1_1", "ioctl")):
                 programs[abi, behind] = Program([BUILD / "bench/verbs", device], {"SYSFS_PATH": str(place / "sysfs")})
         cases = {"null write": (null, "null_write"), "null ioctl": (null, "null_ioctl")}
@@ -260,6 +260,7 @@ def main():
     ap.add_argument("--rounds", type=int, default=15)
     ap.add_argument("--count", type=int, default=2000, help="calls a round")
     ap.add_argument("--options", default="", help="more options for the daemon of `cuse`, but not for that of --against")
+    ap.add_argument("--against-options", default="", metavar="OPTIONS", help="more options for the daemon of --against")
     ap.add_argument("--against", type=pathlib.Path, metavar="BUILD", help="another build folder, for dispatch, run and cuse")
     args = ap.parse_args()
     if subprocess.run([ROOT / "scripts/require-tests", BUILD], check=False).returncode:
