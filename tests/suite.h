@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,12 @@ static inline void suite_record_skip(const char *test, const char *why)
 		suite_record_skip(__func__, why); \
 		return; \
 	} while (0)
+
+/* Returns whether tests that have rounds shall have many (`scripts/test --long`). */
+static inline bool suite_is_long(void)
+{
+	return getenv("UVERBSD_LONG");
+}
 
 /* Returns how many descriptors this process has, and three more: two calls can be compared. */
 static inline unsigned int suite_num_fds(void)

@@ -13,14 +13,11 @@ import tempfile
 
 import pytest
 
-# test_victim.py measures, and takes a quarter of an hour.
-collect_ignore = [] if os.environ.get("UVERBSD_LONG") else ["test_victim.py"]
 HERE = pathlib.Path(__file__).resolve().parent
 spec = importlib.util.spec_from_file_location("cuse_conftest", HERE.parent / "cuse" / "conftest.py")
 cuse = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(cuse)
 start, sysfs_is_asked, engine_user = cuse.start, cuse.sysfs_is_asked, cuse.engine_user
-pytest_collection_modifyitems = cuse.pytest_collection_modifyitems
 
 # The clients of build/, which have no sanitizer: it would report what an attack does on purpose.
 CLIENTS = HERE.parents[1] / "build" / "tests" / "attacks"

@@ -78,7 +78,6 @@ def few_tasks(tmp_path):
     subprocess.run(["umount", "--lazy", mount], check=True)
 
 
-@pytest.mark.skipif("UVERBSD_LONG" not in os.environ, reason="it takes minutes: --long")
 @pytest.mark.parametrize("separate", ["no", "yes"])
 def test_user_has_few_senders_that_wait_for_its_files_and_pays_for_them_until_they_end(start, tmp_path, few_tasks, separate):
     into = f'echo $$ >{few_tasks}/cgroup.procs && exec "$@"'

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "../suite.h"
 
 /* Descriptor numbers in the client. */
 enum { OPENED = 200, BY_PATH, DUPLICATE, CLOSED, SWAPPED };
@@ -90,7 +91,7 @@ END_TEST
 
 START_TEST(test_files_that_change_places_prove_nothing)
 {
-	const int rounds = getenv("UVERBSD_LONG") ? 1000000 : 30000;
+	const int rounds = suite_is_long() ? 1000000 : 30000;
 	unsigned int changed = 0, seen = 0;
 	struct stat mine, st;
 	struct child child;

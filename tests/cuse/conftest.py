@@ -27,20 +27,6 @@ STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
 SETTLED = 30  # seconds: what a client has left must be gone by then: 5 on a processor that is not emulated
 
 
-# Half a minute each, so with --long only. tests/broker and the other cases of the same test are short tests of the same kind.
-LONG = {
-    "test_stopped_engine_does_not_keep_the_daemon_from_its_end",
-    "test_engine_that_cannot_end_is_left_alone[restart]",
-    "test_engine_that_cannot_end_is_left_alone[signal]",
-    "test_service_is_one_and_starts_again",
-}
-
-
-def pytest_collection_modifyitems(items):
-    if not os.environ.get("UVERBSD_LONG"):
-        items[:] = [item for item in items if item.name not in LONG]
-
-
 def wait_for(what, condition, seconds=STUCK):
     end = time.monotonic() + seconds
     while time.monotonic() < end:

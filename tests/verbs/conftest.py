@@ -4,7 +4,6 @@ The verbs backend on the kernel's rxe0, which plays the adapter: these tests run
 class that starts the daemon is that of tests/cuse.
 """
 import importlib.util
-import os
 import pathlib
 import sys
 
@@ -14,6 +13,3 @@ spec = importlib.util.spec_from_file_location("cuse_conftest", HERE.parent / "cu
 cuse = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(cuse)
 engine_user = cuse.engine_user
-
-# rdma-core's tests take minutes on an emulated processor: they need --long.
-collect_ignore = [] if os.environ.get("UVERBSD_LONG") else ["test_pyverbs.py"]
