@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""long.py [--suite NAME] [--targets] BUILD: names the tests of meson that the step $UVERBSD_STEP of scripts/test runs.
+"""long.py [--beside STEP] [--targets] BUILD: names the tests of meson that the step $UVERBSD_STEP of scripts/test runs.
 
 tests/long.txt names those that a step leaves out. Without a step nothing is left out. tests/conftest.py asks the same table
-for the tests of pytest. With --targets: what ninja must build for them.
+for the tests of pytest. With --beside, the C tests that STEP runs are left to it. With --targets: what ninja must build.
 """
 import argparse
 import functools
@@ -34,15 +34,19 @@ def left_out(step):
     return re.compile("|".join(found) or "(?!)", re.DOTALL).fullmatch
 
 
+def is_wanted(test, step, beside):
+    is_c_test = not any(suite.endswith(":programs") for suite in test["suite"])
+    return not left_out(step)(test["name"]) and not (beside and is_c_test and not left_out(beside)(test["name"]))
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--suite")
+    ap.add_argument("--beside", metavar="STEP")
     ap.add_argument("--targets", action="store_true")
     ap.add_argument("build", type=pathlib.Path)
     args = ap.parse_args()
-    info, is_left_out = args.build / "meson-info", left_out(os.environ.get("UVERBSD_STEP", ""))
-    tests = [t for t in json.loads((info / "intro-tests.json").read_text())
-             if not is_left_out(t["name"]) and (not args.suite or any(s.endswith(":" + args.suite) for s in t["suite"]))]
+    info, step = args.build / "meson-info", os.environ.get("UVERBSD_STEP", "")
+    tests = [t for t in json.loads((info / "intro-tests.json").read_text()) if is_wanted(t, step, args.beside)]
     if args.targets:
         files = {t["id"]: t["filename"] for t in json.loads((info / "intro-targets.json").read_text())}
         print("\n".join(sorted({os.path.relpath(f, args.build) for t in tests for i in t["depends"] for f in files[i]})))
