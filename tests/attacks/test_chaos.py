@@ -14,7 +14,7 @@ import time
 
 from conftest import client, cuse, uverbsctl
 
-SECONDS = int(os.environ.get("UVERBSD_CHAOS", 1800 if os.environ.get("UVERBSD_LONG") else 6))
+SECONDS = int(os.environ.get("UVERBSD_CHAOS", 1800 if os.environ.get("UVERBSD_LONG") else 3))
 SEED = int(os.environ.get("UVERBSD_SEED", 1))
 USERS = {"other": 1001, "victim": 1002}
 
