@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/rdma_user_rxe.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -145,13 +145,6 @@ static int run_trouble(struct uvd_prog_run *run, unsigned int i, const char *wro
 	return -1;
 }
 
-long uvd_prog_make(const struct uvd_prog_node_ops *ops, int fd, const struct uvd_prog_built *b)
-{
-	const long ret = b->is_ioctl ? ops->ioctl(fd, b->cmd, b->arg) : ops->write(fd, b->msg, b->len);
-
-	return ret < 0 ? -errno : ret;
-}
-
 static void record_answer(struct uvd_prog_record *r, long ret)
 {
 	r->ret = ret;
@@ -184,51 +177,56 @@ static void record_note_new(struct uvd_prog_record *r, const struct uvd_prog_cal
 
 /* A call in progress. */
 struct making {
+	struct uvd_prog_step step;
 	struct uvd_prog_run *run;
 	const struct uvd_prog *p;
 	unsigned int i, slot;
-	struct uvd_prog_built b;
 	uint8_t sent[UVD_PROG_MAX_MSG];
-	pthread_t thread;
-	pthread_barrier_t *start; /* where the calls of a group wait for each other; NULL: there is no group */
-	int fd; /* of a close */
 };
 
-static int call_prepare(struct making *m)
+static struct making *making_of(struct uvd_prog_step *step)
 {
+	return (struct making *)((char *)step - offsetof(struct making, step));
+}
+
+static int call_prepare(struct uvd_prog_step *step)
+{
+	struct making *m = making_of(step);
 	const struct uvd_prog_call *call = &m->p->calls[m->i];
 	struct uvd_prog_record *r = &m->run->records[m->i];
 	const char *wrong;
 
 	m->run->slot = m->slot;
 	memset((void *)UVD_PROG_OUT(m->run), UVD_PROG_UNTOUCHED, UVD_PROG_MAX_OUT);
-	wrong = call->front == UVD_PROG_WRITE ? uvd_prog_build_write(m->run, m->p, m->i, &m->b)
-					      : uvd_prog_build_ioctl(m->run, m->p, m->i, &m->b);
+	wrong = call->front == UVD_PROG_WRITE ? uvd_prog_build_write(m->run, m->p, m->i, &step->call)
+					      : uvd_prog_build_ioctl(m->run, m->p, m->i, &step->call);
 	if (wrong)
 		return run_trouble(m->run, m->i, wrong);
-	memcpy(m->sent, m->b.msg, r->msg_len);
-	r->full = call->front == UVD_PROG_WRITE ? (long)m->b.len : 0;
+	memcpy(m->sent, step->call.msg, r->msg_len);
+	r->full = call->front == UVD_PROG_WRITE ? (long)step->call.len : 0;
 	if (m->run->emit)
-		uvd_prog_emit_call(m->run, m->p, m->i, &m->b);
+		uvd_prog_emit_call(m->run, m->p, m->i, &step->call);
 	return 0;
 }
 
-static void call_make(struct making *m)
+static void call_answered(struct uvd_prog_step *step)
 {
+	const struct making *m = making_of(step);
 	struct uvd_prog_record *r = &m->run->records[m->i];
-	const long ret = uvd_prog_make(m->run->ops, node_fd, &m->b);
 
-	r->ret = ret < 0 ? -1 : ret;
-	r->err = ret < 0 ? -ret : 0;
+	r->ret = step->result < 0 ? -1 : step->result;
+	r->err = step->result < 0 ? -step->result : 0;
+	r->done = true; /* whatever a call beside it does to the process */
 }
 
-static void call_finish(struct making *m)
+static void call_finish(struct uvd_prog_step *step)
 {
+	struct making *m = making_of(step);
 	const struct uvd_prog_call *call = &m->p->calls[m->i];
 	struct uvd_prog_record *r = &m->run->records[m->i];
 
 	m->run->slot = m->slot;
-	memcpy(r->msg, m->b.msg, r->msg_len);
+	memcpy(r->msg, step->call.msg, r->msg_len);
 	/*
 	 * The kernel must not write to a command. Record only the changes: the command may hold numbers that the driver
 	 * chose.
@@ -237,24 +235,13 @@ static void call_finish(struct making *m)
 		r->msg[n] ^= m->sent[n];
 	memcpy(r->out, (void *)UVD_PROG_OUT(m->run), r->out_len);
 	if (r->is_ioctl && r->ret >= 0)
-		record_note_new(r, call, m->b.msg);
+		record_note_new(r, call, step->call.msg);
 	/* The only field that does not come from the program. */
 	if (r->is_ioctl && r->msg_len >= sizeof(struct ib_uverbs_ioctl_hdr))
 		((struct ib_uverbs_ioctl_hdr *)r->msg)->driver_id = 0;
 	if (m->run->emit)
-		uvd_prog_emit_outputs(m->run, m->p, m->i, m->b.msg);
+		uvd_prog_emit_outputs(m->run, m->p, m->i, step->call.msg);
 	m->run->slot = 0;
-}
-
-static int prog_run_call(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
-{
-	struct making m = { .run = run, .p = p, .i = i };
-
-	if (call_prepare(&m))
-		return -1;
-	call_make(&m);
-	call_finish(&m);
-	return 0;
 }
 
 /* Records the descriptor that an event or a close names. */
@@ -265,7 +252,7 @@ static void record_fd(struct uvd_prog_record *r, int fd)
 	r->num_values = 1;
 }
 
-static int run_event(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
+static void run_event(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
 {
 	struct uvd_prog_record *r = &run->records[i];
 	const char *wait = uvd_prog_item(&p->calls[i], "wait");
@@ -285,12 +272,11 @@ static int run_event(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 	if (flags < 0 || !run->ops->has_fd(pfd.fd)) {
 		errno = EBADF;
 		record_answer(r, -1);
-		return 0;
+		return;
 	}
 	fcntl(pfd.fd, F_SETFL, flags | O_NONBLOCK);
 	poll(&pfd, 1, wait ? atoi(wait) : 0);
 	record_answer(r, read(pfd.fd, r->out, 16));
-	return 0;
 }
 
 /* The queues of receives that the program has mapped: each can be mapped only once. */
@@ -353,7 +339,7 @@ static int recv_by_command(struct uvd_prog_run *run, uint32_t qp)
 	return run->ops->write(node_fd, msg, sizeof(*msg)) < 0 ? -errno : 0;
 }
 
-static int run_recv(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
+static void run_recv(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
 {
 	int err = -EINVAL;
 
@@ -367,28 +353,21 @@ static int run_recv(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned
 	}
 	errno = -err;
 	record_answer(&run->records[i], err ? -1 : 0);
-	return 0;
 }
 
-/* Finds and records the descriptor of a close. Returns -1 if the program may not close it. */
-static int close_target(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
+/* Finds and records the descriptor of a close. The program may not close each. */
+static int close_prepare(struct uvd_prog_step *step)
 {
-	const char *target = p->calls[i].target;
+	const struct making *m = making_of(step);
+	struct uvd_prog_run *run = m->run;
+	const char *target = m->p->calls[m->i].target;
 	const bool device = !strcmp(target, UVD_PROG_DEVICE);
-	const int fd = device ? node_fd : (int)uvd_prog_value_of(run, p, i, target);
+	const int fd = device ? node_fd : (int)uvd_prog_value_of(run, m->p, m->i, target);
 
-	record_fd(&run->records[i], fd);
-	return device || run->ops->has_fd(fd) ? fd : -1;
-}
-
-static int run_close(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
-{
-	const int fd = close_target(run, p, i);
-
-	if (fd < 0)
-		record_answer(&run->records[i], (errno = EBADF, -1));
-	else
-		record_answer(&run->records[i], run->ops->close(fd));
+	if (run->emit)
+		uvd_prog_emit_other(run, m->p, m->i);
+	record_fd(&run->records[m->i], fd);
+	step->fd = device || run->ops->has_fd(fd) ? fd : -1;
 	return 0;
 }
 
@@ -409,40 +388,7 @@ static int node_open(const char *node)
 	return 0;
 }
 
-static int (*const by_front[UVD_PROG_FRONTS])(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i) = {
-	[UVD_PROG_WRITE] = prog_run_call, [UVD_PROG_INVOKE] = prog_run_call, [UVD_PROG_METHOD] = prog_run_call,
-	[UVD_PROG_EVENT] = run_event,	  [UVD_PROG_RECV] = run_recv,	     [UVD_PROG_CLOSE] = run_close,
-};
-
-/* ---- calls beside each other ------------------------------------------------------------------------------------- */
-
-static void *group_thread(void *arg)
-{
-	struct making *m = arg;
-
-	pthread_barrier_wait(m->start);
-	if (m->p->calls[m->i].front <= UVD_PROG_METHOD)
-		call_make(m);
-	else if (m->fd >= 0)
-		record_answer(&m->run->records[m->i], m->run->ops->close(m->fd));
-	m->run->records[m->i].done = true;
-	return NULL;
-}
-
-static int group_prepare(struct making *m)
-{
-	m->fd = -1;
-	if (m->p->calls[m->i].front <= UVD_PROG_METHOD)
-		return call_prepare(m);
-	if (m->run->emit)
-		uvd_prog_emit_other(m->run, m->p, m->i);
-	m->fd = close_target(m->run, m->p, m->i);
-	if (m->fd < 0)
-		record_answer(&m->run->records[m->i], (errno = EBADF, -1));
-	return 0;
-}
-
-/* Can the call be made by a thread of its own? The others use memory that all calls share. */
+/* Can the call be made beside others? The rest use memory that all calls share. */
 static bool call_can_be_beside(const struct uvd_prog_call *call)
 {
 	return call->front <= UVD_PROG_METHOD || call->front == UVD_PROG_CLOSE;
@@ -459,29 +405,40 @@ static unsigned int group_size(const struct uvd_prog *p, unsigned int i)
 	return n;
 }
 
-/* Makes n calls at the same time. Returns 0, or -1 if the program is wrong. */
-static int run_group(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, unsigned int n)
+/* Makes n calls, at the same time. Returns 0, or -1 if the program is wrong. */
+static int calls_run(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, unsigned int n)
 {
-	static struct making m[UVD_PROG_SLOTS];
-	pthread_barrier_t start;
+	static struct making m[UVD_PROG_SLOTS]; /* of the process: its threads may still read it when this returns */
+	struct uvd_prog_step *steps[UVD_PROG_SLOTS];
+	int err;
 
-	pthread_barrier_init(&start, NULL, n);
-	if (run->emit)
+	if (run->emit && n > 1)
 		uvd_prog_emit_group(run, n);
 	for (unsigned int k = 0; k < n; k++) {
-		m[k] = (struct making){ .run = run, .p = p, .i = i + k, .slot = k, .start = &start };
-		if (group_prepare(&m[k]))
-			return -1;
+		const bool is_close = p->calls[i + k].front == UVD_PROG_CLOSE;
+
+		m[k] = (struct making){ .run = run, .p = p, .i = i + k, .slot = k };
+		m[k].step = (struct uvd_prog_step){ .prepare = is_close ? close_prepare : call_prepare,
+						    .answered = call_answered,
+						    .finish = is_close ? NULL : call_finish,
+						    .fd = node_fd,
+						    .is_close = is_close };
+		steps[k] = &m[k].step;
 	}
-	for (unsigned int k = 0; k < n; k++)
-		if (pthread_create(&m[k].thread, NULL, group_thread, &m[k]))
-			return run_trouble(run, i + k, "no thread for it");
-	for (unsigned int k = 0; k < n; k++) {
-		pthread_join(m[k].thread, NULL);
-		if (p->calls[i + k].front <= UVD_PROG_METHOD)
-			call_finish(&m[k]);
-	}
-	pthread_barrier_destroy(&start);
+	err = uvd_prog_steps_run(run->ops, steps, n);
+	return err == -EAGAIN ? run_trouble(run, i, "no thread for it or for a call beside it") : err;
+}
+
+/* Waits for an event, or posts a receive. */
+static int other_run(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
+{
+	if (run->emit)
+		uvd_prog_emit_other(run, p, i);
+	if (p->calls[i].front == UVD_PROG_EVENT)
+		run_event(run, p, i);
+	else
+		run_recv(run, p, i);
+	run->records[i].done = true;
 	return 0;
 }
 
@@ -506,10 +463,7 @@ int uvd_prog_run_calls(struct uvd_prog_run *run, const struct uvd_prog *p, int n
 	node_fd = node;
 	for (unsigned int i = 0; i < p->num_calls && !ret; i += n) {
 		n = group_size(p, i);
-		if (run->emit && n == 1 && p->calls[i].front > UVD_PROG_METHOD)
-			uvd_prog_emit_other(run, p, i);
-		ret = n > 1 ? run_group(run, p, i, n) : by_front[p->calls[i].front](run, p, i);
-		run->records[i].done = !ret;
+		ret = call_can_be_beside(&p->calls[i]) ? calls_run(run, p, i, n) : other_run(run, p, i);
 	}
 	recv_queues_unmap();
 	return ret;

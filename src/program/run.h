@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 #include "format.h"
+#include "runner.h"
 #include "shape.h"
 
 enum {
@@ -15,7 +16,7 @@ enum {
 	UVD_PROG_MAX_VALUES = 64,
 	UVD_PROG_OUT_SLACK = 64, /* bytes behind each buffer that nobody may touch */
 	UVD_PROG_UNTOUCHED = 0xa5,
-	UVD_PROG_SLOTS = 4, /* calls beside each other, at most */
+	UVD_PROG_SLOTS = UVD_PROG_MAX_BESIDE,
 };
 
 /* The place of an output, and the names of its bytes. */
@@ -47,21 +48,6 @@ struct uvd_prog_record {
 		char name[48];
 		uint64_t value;
 	} values[UVD_PROG_MAX_VALUES];
-};
-
-struct uvd_prog_run;
-
-/*
- * How a program's process reaches the device: by system calls, or the device is in the process itself. The functions
- * return -1 and set errno, as system calls do. Several threads call them at the same time.
- */
-struct uvd_prog_node_ops {
-	/* Makes the device, in the child of uvd_prog_run_start(). Returns an fd, which can be mapped. NULL: run->node is opened. */
-	int (*open)(struct uvd_prog_run *run);
-	ssize_t (*write)(int fd, const void *bytes, size_t len);
-	int (*ioctl)(int fd, unsigned long cmd, uint64_t arg);
-	bool (*has_fd)(int fd); /* can a program close it and read from it? */
-	int (*close)(int fd); /* an fd that a call has returned, or the device's */
 };
 
 struct uvd_prog_run {
@@ -100,10 +86,7 @@ void uvd_prog_run_reset(struct uvd_prog_run *run, const struct uvd_prog *p);
 /* Makes all calls of the program. Returns 0, or -1 if the program is wrong: run->trouble says why. */
 int uvd_prog_run_calls(struct uvd_prog_run *run, const struct uvd_prog *p, int node);
 
-struct uvd_prog_built;
 extern const struct uvd_prog_node_ops uvd_prog_system_calls;
-/* Makes a call, of a program or of a trace, on an open node. Returns its result, or a negative errno. */
-long uvd_prog_make(const struct uvd_prog_node_ops *ops, int fd, const struct uvd_prog_built *b);
 
 /* ---- within the child -------------------------------------------------------------------------------------------- */
 
@@ -139,16 +122,7 @@ struct uvd_prog_area {
 };
 void uvd_prog_areas(struct uvd_prog_area areas[UVD_PROG_AREAS]);
 
-/* One call in bytes, in the arena. */
-struct uvd_prog_built {
-	bool is_ioctl;
-	uint8_t *msg;
-	size_t len; /* write()'s length argument */
-	uint64_t arg; /* ioctl()'s argument */
-	unsigned long cmd;
-};
-
-/* Return NULL, or what is wrong with the program. They fill the record's regions and values. */
+/* Write a call in bytes, into the arena. Return NULL, or what is wrong with the program. They fill the record's regions and values. */
 const char *uvd_prog_build_write(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
 				 struct uvd_prog_built *b);
 const char *uvd_prog_build_ioctl(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,

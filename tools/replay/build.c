@@ -561,21 +561,6 @@ void uvd_replay_build(struct uvd_replay_call *c)
 	}
 }
 
-long uvd_replay_make(const struct uvd_replay_call *c)
-{
-	const struct uvd_prog_built b = {
-		.is_ioctl = c->ioctl, .msg = c->msg, .len = c->len, .cmd = RDMA_VERBS_IOCTL, .arg = (uintptr_t)c->msg
-	};
-	char what[2 * UVD_SHORT_NAME + 2];
-	long n;
-
-	snprintf(what, sizeof(what), "%s.%s", c->was ? c->was->object : "CQ", c->was ? c->was->verb : "POLL");
-	uvd_replay_asks(c->r, what);
-	n = uvd_prog_make(&uvd_prog_system_calls, c->f->fd, &b);
-	uvd_replay_answered();
-	return n;
-}
-
 void uvd_replay_call_free(struct uvd_replay_call *c)
 {
 	for (unsigned int i = 0; i < c->num_allocated; i++)
