@@ -3,7 +3,7 @@
 """long.py [--beside STEP] [--targets] BUILD: names the tests of meson that the step $UVERBSD_STEP of scripts/test runs.
 
 tests/long.txt names those that a step leaves out. Without a step nothing is left out. tests/conftest.py asks the same table
-for the tests of pytest. With --beside, the C tests that STEP runs are left to it. With --targets: what ninja must build.
+for the tests of pytest. With --beside, the C tests that a STEP runs are left to it. With --targets: what ninja must build.
 """
 import argparse
 import functools
@@ -36,12 +36,12 @@ def left_out(step):
 
 def is_wanted(test, step, beside):
     is_c_test = not any(suite.endswith(":programs") for suite in test["suite"])
-    return not left_out(step)(test["name"]) and not (beside and is_c_test and not left_out(beside)(test["name"]))
+    return not left_out(step)(test["name"]) and not (is_c_test and any(not left_out(other)(test["name"]) for other in beside))
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--beside", metavar="STEP")
+    ap.add_argument("--beside", metavar="STEP", action="append", default=[])
     ap.add_argument("--targets", action="store_true")
     ap.add_argument("build", type=pathlib.Path)
     args = ap.parse_args()

@@ -103,3 +103,4 @@ def test_tests_of_meson_are_chosen_alike_and_so_is_what_they_need(project, step,
     assert said("--targets") == [f"tests/{name}" for name in names]
     if step != "asan":
         assert said("--beside", "asan") == [name for name in names if name != "core b"]
+        assert not [name for name in said("--beside", "asan", "--beside", "tsan") if name.startswith("core")]
