@@ -68,6 +68,19 @@ static int fake_close(int fd)
 	return fake('c', fd);
 }
 
+static int creations_left; /* the next ones fail */
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+
+/* Takes so long that a call of a thread before, which does not wait for the others, would have begun. */
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+	usleep(20000);
+	ck_assert_int_eq(begun, 0);
+	return creations_left-- > 0 ? __real_pthread_create(thread, attr, fn, arg) : EAGAIN;
+}
+
 static const struct uvd_prog_node_ops ops = { .write = fake_write, .ioctl = fake_ioctl, .close = fake_close };
 
 static int prepare(struct uvd_prog_step *step)
@@ -111,6 +124,7 @@ static void setup(void)
 	told[0] = 0;
 	at_once = 0;
 	begun = released = 0;
+	creations_left = UVD_PROG_MAX_BESIDE;
 }
 
 static int run(struct call *calls, unsigned int n)
@@ -172,6 +186,16 @@ START_TEST(test_a_call_is_answered_before_the_one_beside_it_returns)
 }
 END_TEST
 
+START_TEST(test_no_call_is_made_if_a_thread_cannot_be_started)
+{
+	struct call calls[] = { call_of(2, false), call_of(4, true) };
+
+	creations_left = 1;
+	ck_assert_int_eq(run(calls, 2), -EAGAIN);
+	ck_assert_str_eq(told, "p2 p4 ");
+}
+END_TEST
+
 START_TEST(test_no_call_is_made_if_one_cannot_be_prepared)
 {
 	struct call calls[] = { call_of(2, false), call_of(9, true) };
@@ -191,6 +215,7 @@ int main(void)
 	tcase_add_test(t, test_a_failed_call_has_its_errno_and_one_without_a_file_is_not_made);
 	tcase_add_test(t, test_calls_are_made_at_the_same_time_and_finished_in_their_order);
 	tcase_add_test(t, test_a_call_is_answered_before_the_one_beside_it_returns);
+	tcase_add_test(t, test_no_call_is_made_if_a_thread_cannot_be_started);
 	tcase_add_test(t, test_no_call_is_made_if_one_cannot_be_prepared);
 	suite_add_tcase(s, t);
 	return run_cases(s);
