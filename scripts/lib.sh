@@ -20,18 +20,17 @@ packages() {
 	awk -v want=" $* " '/^\[/ { on = index(want, " " substr($1, 2, length($1) - 2) " ") } /^[a-z]/ && on' scripts/packages
 }
 
-# is_installed PACKAGE[:ARCHITECTURE]: without one, that of this machine: another's library of the same name does not count
-is_installed() {
-	local arch
-	if [[ $1 == *:* ]]; then arch=${1#*:}; else arch=$(dpkg --print-architecture); fi
-	dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "$1" 2>/dev/null | grep -qxE "(all|$arch) installed"
-}
-
 # install SECTION...: what is missing, and only then with apt; rdma-core's tests are documents, which small images leave out
 install_missing() {
-	local missing=() options=() p
+	local missing=() options=() p arch
+	# A library of another architecture does not count for this machine's.
+	local -A installed=()
+	arch=$(dpkg --print-architecture)
+	while read -r p; do
+		installed[$p]=1
+	done < <(dpkg-query -W -f '${Package}:${Architecture} ${db:Status-Status}\n' | sed -n 's/ installed$//p')
 	for p in $(packages "$@"); do
-		is_installed "$p" || missing+=("$p")
+		[[ ${installed[$p]-}${installed[$p:$arch]-}${installed[$p:all]-} ]] || missing+=("$p")
 	done
 	((${#missing[@]})) || return 0
 	say "installing ${missing[*]}"
