@@ -5,17 +5,17 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "program/runner.h"
 #include "../suite.h"
 
-/* What has happened, a letter and the number of the call each. */
+/* The events so far: each is a letter and the number of its call. */
 static char told[256];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int at_once; /* each call waits until as many have begun */
 static atomic_int begun;
+static atomic_int ready; /* threads that wait for each other */
 static atomic_int released; /* calls with an odd number wait for it */
 
 struct call {
@@ -40,6 +40,7 @@ static void wait_for(atomic_int *value, int least)
 
 static long fake(char what, int fd)
 {
+	ck_assert_int_eq(ready, at_once); /* no call begins before all of them can */
 	begun++;
 	wait_for(&begun, at_once);
 	if (fd % 2)
@@ -73,12 +74,18 @@ static int creations_left; /* the next ones fail */
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 
-/* Takes so long that a call of a thread before, which does not wait for the others, would have begun. */
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
-	usleep(20000);
-	ck_assert_int_eq(begun, 0);
 	return creations_left-- > 0 ? __real_pthread_create(thread, attr, fn, arg) : EAGAIN;
+}
+
+int __real_pthread_barrier_wait(pthread_barrier_t *barrier);
+int __wrap_pthread_barrier_wait(pthread_barrier_t *barrier);
+
+int __wrap_pthread_barrier_wait(pthread_barrier_t *barrier)
+{
+	ready++;
+	return __real_pthread_barrier_wait(barrier);
 }
 
 static const struct uvd_prog_node_ops ops = { .write = fake_write, .ioctl = fake_ioctl, .close = fake_close };
@@ -123,7 +130,7 @@ static void setup(void)
 {
 	told[0] = 0;
 	at_once = 0;
-	begun = released = 0;
+	begun = released = ready = 0;
 	creations_left = UVD_PROG_MAX_BESIDE;
 }
 
