@@ -18,7 +18,7 @@ ROWS = long_tests.rows()
 
 
 def test_every_row_names_steps_of_scripts_test():
-    known = re.search(r"^all=\"(.*) \$\{machines.*\"$", (ROOT / "scripts/test").read_text(), re.MULTILINE)[1].split()
+    known = re.search(r"^here_steps=\((.*)\)$", (ROOT / "scripts/test").read_text(), re.MULTILINE)[1].split()
     known += re.search(r"^machines=\"(.*)\"$", (ROOT / "scripts/test").read_text(), re.MULTILINE)[1].split()
     assert ROWS and not [row for row in ROWS if not set(row[0]) <= set(known)]
 
