@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <uverbsd/log.h>
 
-static const char usage[] =
+static const char env_usage[] =
 	"Usage: eval \"$(uverbsctl env [--control PATH] [--sysfs DIR])\"\n"
 	"       uverbsctl env --mount [--control PATH] [--sysfs DIR] [-- COMMAND [ARG...]]\n"
 	"\n"
@@ -157,15 +157,15 @@ int uvd_cmd_env(int argc, char **argv)
 			snprintf(sysfs, sizeof(sysfs), "%s", optarg);
 			break;
 		case 'h':
-			fputs(usage, stdout);
+			fputs(env_usage, stdout);
 			return 0;
 		default:
-			fputs(usage, stderr);
+			fputs(env_usage, stderr);
 			return 2;
 		}
 	}
 	if (optind < argc && !mounted) {
-		fputs(usage, stderr);
+		fputs(env_usage, stderr);
 		return 2;
 	}
 	if (!*sysfs && !ask_sysfs(control, sysfs, sizeof(sysfs)))

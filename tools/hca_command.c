@@ -13,7 +13,7 @@
 #include "commands.h"
 #include "util/util.h"
 
-static const char usage[] =
+static const char hca_usage[] =
 	"Usage: uverbsctl hca [--json]\n"
 	"\n"
 	"  uverbsctl hca                               the adapters, and what works through uverbsd\n"
@@ -142,7 +142,7 @@ int uvd_cmd_hca(int argc, char **argv)
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
 		if (c != 'j') {
-			fputs(usage, c == 'h' ? stdout : stderr);
+			fputs(hca_usage, c == 'h' ? stdout : stderr);
 			return c == 'h' ? 0 : 2;
 		}
 		as_json = true;

@@ -6,7 +6,7 @@
 #include "options/options.h"
 #include "run/run.h"
 
-static const char usage[] =
+static const char run_usage[] =
 	"uverbsctl run [OPTION...] [--] PROGRAM [ARG...]\n"
 	"\n"
 	"  uverbsctl run -- ibv_devinfo                one program with a device of its own, rxe0\n"
@@ -18,7 +18,7 @@ int uvd_cmd_run(int argc, char **argv)
 {
 	struct uvd_options o;
 	struct uvd_run_options run;
-	int status = uvd_options_parse(&o, UVD_PROGRAM_RUN, usage, argc, argv);
+	int status = uvd_options_parse(&o, UVD_PROGRAM_RUN, run_usage, argc, argv);
 
 	if (status >= 0)
 		return status;

@@ -32,6 +32,9 @@ const struct uvd_attr_fields *uvd_attr_fields(const char *attr);
 /* Returns the kind of a flow's spec, or NULL. */
 const struct uvd_flow_kind *uvd_flow_kind(uint32_t type);
 
+/* Bytes of room for what a driver returns behind a response, or in its own attribute, of which it alone knows the length. */
+enum { UVD_DRIVER_OUT = 64 };
+
 /* Returns the word of a role, as roles.txt has it. */
 const char *uvd_role_name(enum uvd_role role);
 /* Is it a number, but no handle, that a device chooses for an object? */

@@ -21,7 +21,7 @@ static bool check_fail(char why[UVD_CALL_WHY], const char *fmt, ...)
 }
 
 /* Names are words of command lines and of programs. */
-static const struct uvd_field no_fields[] = { {} };
+static const struct uvd_field no_reserved[] = { {} };
 
 static bool check_name(const char *name)
 {
@@ -203,7 +203,7 @@ bool uvd_struct_check(const struct uvd_struct *of, enum uvd_call_part part, size
 		makes += f->makes || f->ends || f->renews;
 	}
 	num = 0;
-	for (const struct uvd_field *f = of->reserved ? of->reserved : no_fields; f->name; f++)
+	for (const struct uvd_field *f = of->reserved ? of->reserved : no_reserved; f->name; f++)
 		if (!check_field(of, 0, f, part, true, why) || ++num > UVD_CALL_FIELDS)
 			return false;
 	if (makes > 1)

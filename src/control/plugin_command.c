@@ -12,7 +12,7 @@
 #include "options/options.h"
 #include "util/util.h"
 
-enum { MOST_USERS = 1024 /* that an answer lists */, MOST_TOLD = 8 /* that its error names */, MAX_VALUES = 64 };
+enum { MOST_USERS = 1024 /* that an answer lists */, MOST_NAMED = 8 /* that its error names */, MAX_VALUES = 64 };
 
 static const char *plugin_word(const json_t *words, size_t i)
 {
@@ -181,7 +181,7 @@ static bool plugin_job_stops(void *arg)
 static void plugin_tell_users(const struct uvd_control_plugin_config *config, const struct plugin_users *users,
 			      const char *error, json_t *answer)
 {
-	char text[UVD_PLUGIN_ERROR + MOST_TOLD * 80], name[32];
+	char text[UVD_PLUGIN_ERROR + MOST_NAMED * 80], name[32];
 	json_t *list = json_array();
 	size_t len = snprintf(text, sizeof(text), "%s", error);
 
@@ -191,12 +191,12 @@ static void plugin_tell_users(const struct uvd_control_plugin_config *config, co
 		config->program(config->arg, pid, name, sizeof(name));
 		json_array_append_new(list, json_pack("{s:i, s:s%, s:i}", "pid", pid, "program", name, strlen(name),
 						      "objects", users->list[i].objects));
-		if (i < MOST_TOLD && len < sizeof(text))
+		if (i < MOST_NAMED && len < sizeof(text))
 			len += snprintf(text + len, sizeof(text) - len, "%s process %d%s%s%s has %u", i ? "," : ":",
 					pid, *name ? " (" : "", name, *name ? ")" : "", users->list[i].objects);
 	}
-	if (users->num > MOST_TOLD && len < sizeof(text))
-		snprintf(text + len, sizeof(text) - len, ", and %u more open files", users->num - MOST_TOLD);
+	if (users->num > MOST_NAMED && len < sizeof(text))
+		snprintf(text + len, sizeof(text) - len, ", and %u more open files", users->num - MOST_NAMED);
 	json_object_set_new(answer, "error", json_stringn(text, strlen(text)) ?: json_string(error));
 	json_object_set_new(answer, "users", list);
 }

@@ -34,8 +34,6 @@ SAME(UVERBSD_TREE_COMMAND_UDATA, UVD_WRITE_UDATA);
 SAME(UVERBSD_TREE_COMMAND_NO_CONTEXT, UVD_WRITE_NO_CONTEXT);
 SAME(UVERBSD_TREE_LEN_ANY, UVD_LEN_ANY);
 
-enum { NAMESPACES = 2 };
-
 struct walk {
 	const struct uvd_tree *tree;
 	uvd_describe_fn fn; /* or NULL: */
@@ -116,7 +114,7 @@ static int say_method(const struct walk *w, uint16_t object, const struct uvd_tr
 	};
 	int ret = say_row(w, &row, tm->row->name, tm->owner, tm->ucap);
 
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++)
 		for (unsigned int i = 0; i < tm->num_attrs[ns] && !ret; i++)
 			if (tm->attrs[ns][i].row)
 				ret = say_attr(w, object, tm->row->id, &tm->attrs[ns][i]);
@@ -145,7 +143,7 @@ static int say_object(const struct walk *w, const struct uvd_tree_object *to)
 	struct uverbsd_tree_row row = { .kind = UVERBSD_TREE_OBJECT, .type = to->row->cls, .object = id, .id = id };
 	int ret = say_row(w, &row, to->row->name, to->owner, to->ucap);
 
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++)
 		for (unsigned int i = 0; i < to->num_methods[ns] && !ret; i++)
 			if (to->methods[ns][i].row)
 				ret = say_method(w, id, &to->methods[ns][i]);
@@ -165,7 +163,7 @@ static int say_tree(const struct walk *w)
 	const struct uvd_tree *tree = w->tree;
 	int ret = 0;
 
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++)
 		for (unsigned int i = 0; i < tree->num_objects[ns] && !ret; i++)
 			if (tree->objects[ns][i].row)
 				ret = say_object(w, &tree->objects[ns][i]);

@@ -11,7 +11,7 @@
 #include "core/internal.h"
 #include "util/util.h"
 
-enum { NS_SHIFT = 12, NUMBER = (1 << NS_SHIFT) - 1, NAMESPACES = 2, ANY_OBJECT = 0xffff };
+enum { NS_SHIFT = 12, NUMBER = (1 << NS_SHIFT) - 1, ANY_OBJECT = 0xffff };
 
 static unsigned int ns_of(uint16_t id)
 {
@@ -29,7 +29,7 @@ const struct uvd_tree_object *uvd_tree_object(const struct uvd_tree *tree, uint1
 {
 	const unsigned int ns = ns_of(id), n = number_of(id);
 
-	if (ns >= NAMESPACES || n >= tree->num_objects[ns] || !tree->objects[ns][n].row)
+	if (ns >= UVD_TREE_NAMESPACES || n >= tree->num_objects[ns] || !tree->objects[ns][n].row)
 		return NULL;
 	return &tree->objects[ns][n];
 }
@@ -38,7 +38,7 @@ static struct uvd_tree_method *method_of(const struct uvd_tree_object *to, uint1
 {
 	const unsigned int ns = ns_of(id), n = number_of(id);
 
-	if (ns >= NAMESPACES || n >= to->num_methods[ns] || !to->methods[ns][n].row)
+	if (ns >= UVD_TREE_NAMESPACES || n >= to->num_methods[ns] || !to->methods[ns][n].row)
 		return NULL;
 	return &to->methods[ns][n];
 }
@@ -54,7 +54,7 @@ const struct uvd_tree_attr *uvd_tree_attr(const struct uvd_tree_method *method, 
 {
 	const unsigned int ns = ns_of(id), n = number_of(id);
 
-	if (ns >= NAMESPACES || n >= method->num_attrs[ns] || !method->attrs[ns][n].row)
+	if (ns >= UVD_TREE_NAMESPACES || n >= method->num_attrs[ns] || !method->attrs[ns][n].row)
 		return NULL;
 	return &method->attrs[ns][n];
 }
@@ -95,7 +95,7 @@ static void *tree_slot_of(void *tables[], uint16_t *counts, size_t size, uint16_
 	char *table;
 
 	*err = -EINVAL;
-	if (ns >= NAMESPACES)
+	if (ns >= UVD_TREE_NAMESPACES)
 		return NULL;
 	if (n >= counts[ns]) {
 		*err = -ENOMEM;
@@ -291,7 +291,7 @@ static int merge_object(const struct merge *m, const struct uvd_object_row *row)
 
 static void remove_method(struct uvd_tree_method *tm)
 {
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++) {
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++) {
 		free(tm->attrs[ns]);
 		tm->attrs[ns] = NULL;
 		tm->num_attrs[ns] = 0;
@@ -312,7 +312,7 @@ static void remove_write(struct uvd_tree_write *tw)
 
 static void drop_missing_methods(const struct merge *m, struct uvd_tree_object *to)
 {
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++) {
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++) {
 		for (unsigned int i = 0; i < to->num_methods[ns]; i++) {
 			struct uvd_tree_method *tm = &to->methods[ns][i];
 
@@ -343,7 +343,7 @@ static void drop_missing_writes(const struct merge *m)
 
 static void drop_missing(const struct merge *m)
 {
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++)
 		for (unsigned int o = 0; o < m->tree->num_objects[ns]; o++)
 			drop_missing_methods(m, &m->tree->objects[ns][o]);
 	drop_missing_writes(m);
@@ -354,7 +354,7 @@ static void drop_missing(const struct merge *m)
 /* Does the device have all objects that mandatory attributes name? A method that lacks one is absent. */
 static bool tree_method_callable(const struct uvd_tree *tree, const struct uvd_tree_method *tm)
 {
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++) {
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++) {
 		for (unsigned int i = 0; i < tm->num_attrs[ns]; i++) {
 			const struct uvd_attr_row *row = tm->attrs[ns][i].row;
 
@@ -439,7 +439,7 @@ static int finish_method(const struct merge *m, struct uvd_tree_method *tm)
 	}
 	tm->destroy_slot = tm->uhw_in_slot = tm->uhw_out_slot = -1;
 	tm->verb = uvd_allow_verb(tm->row->name);
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++)
 		for (unsigned int i = 0; i < tm->num_attrs[ns] && !err; i++)
 			if (tm->attrs[ns][i].row)
 				err = finish_attr(m, tm, &tm->attrs[ns][i], &single);
@@ -467,11 +467,11 @@ static int tree_finish(const struct merge *m)
 {
 	int err = 0;
 
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++) {
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++) {
 		for (unsigned int o = 0; o < m->tree->num_objects[ns]; o++) {
 			struct uvd_tree_object *to = &m->tree->objects[ns][o];
 
-			for (unsigned int mns = 0; mns < NAMESPACES; mns++)
+			for (unsigned int mns = 0; mns < UVD_TREE_NAMESPACES; mns++)
 				for (unsigned int i = 0; i < to->num_methods[mns] && !err; i++)
 					if (to->methods[mns][i].row)
 						err = finish_method(m, &to->methods[mns][i]);
@@ -522,11 +522,11 @@ void uvd_tree_free(struct uvd_tree *tree)
 {
 	if (!tree)
 		return;
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++) {
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++) {
 		for (unsigned int o = 0; o < tree->num_objects[ns]; o++) {
 			struct uvd_tree_object *to = &tree->objects[ns][o];
 
-			for (unsigned int mns = 0; mns < NAMESPACES; mns++) {
+			for (unsigned int mns = 0; mns < UVD_TREE_NAMESPACES; mns++) {
 				for (unsigned int i = 0; i < to->num_methods[mns]; i++)
 					remove_method(&to->methods[mns][i]);
 				free(to->methods[mns]);

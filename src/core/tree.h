@@ -15,6 +15,8 @@ struct uvd_plugin;
 struct uvd_tree_wrap;
 struct uvd_log;
 
+enum { UVD_TREE_NAMESPACES = 2 }; /* of ids: the kernel's, and drivers' */
+
 struct uvd_tree_attr {
 	const struct uvd_attr_row *row;
 	const char *owner; /* the feature that brought it */
@@ -31,8 +33,8 @@ struct uvd_tree_method {
 	const uvd_step *before; /* runs before the object of destroy_slot is destroyed; NULL: none */
 	struct uvd_tree_wrap *wraps; /* tree_wrap.c */
 	uvd_step *merged, *merged_before; /* ours; NULL: no wrapper */
-	struct uvd_tree_attr *attrs[2]; /* by namespace, then number; row NULL: a hole */
-	uint16_t num_attrs[2];
+	struct uvd_tree_attr *attrs[UVD_TREE_NAMESPACES]; /* by namespace, then number; row NULL: a hole */
+	uint16_t num_attrs[UVD_TREE_NAMESPACES];
 	uint16_t num_slots;
 	uint16_t num_mandatory;
 	int destroy_slot; /* of the attribute with UVD_UOBJ_DESTROY, -1: none */
@@ -45,8 +47,8 @@ struct uvd_tree_object {
 	const struct uvd_object_row *row; /* NULL: a hole */
 	const char *owner, *ucap;
 	bool missing; /* while the tree is built: the backend lacks what it needs */
-	struct uvd_tree_method *methods[2]; /* by namespace, then number; row NULL: a hole */
-	uint16_t num_methods[2];
+	struct uvd_tree_method *methods[UVD_TREE_NAMESPACES]; /* by namespace, then number; row NULL: a hole */
+	uint16_t num_methods[UVD_TREE_NAMESPACES];
 };
 
 struct uvd_tree_write {
@@ -62,8 +64,8 @@ struct uvd_tree_write {
 
 struct uvd_tree {
 	uint16_t driver_id; /* enum rdma_driver_id */
-	struct uvd_tree_object *objects[2];
-	uint16_t num_objects[2];
+	struct uvd_tree_object *objects[UVD_TREE_NAMESPACES];
+	uint16_t num_objects[UVD_TREE_NAMESPACES];
 	struct uvd_tree_write *writes[2]; /* plain, extended; by number */
 	uint16_t num_writes[2]; /* highest number + 1 (write-05) */
 	_Atomic uint64_t digest; /* of its rows and roles, for traces, which compute it once; 0: not yet */

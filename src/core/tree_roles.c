@@ -5,12 +5,10 @@
 #include "call/call.h"
 #include "core/tree.h"
 
-enum { NAMESPACES = 2 };
-
 /* The loader has checked that each entry names a row of the plug-in itself. */
 static void method_take_roles(struct uvd_tree_method *tm, const char *owner, const struct uvd_plugin *plugin)
 {
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++)
 		for (unsigned int i = 0; i < tm->num_attrs[ns]; i++)
 			if (tm->attrs[ns][i].owner == owner)
 				tm->attrs[ns][i].roles = plugin->attrs;
@@ -18,7 +16,7 @@ static void method_take_roles(struct uvd_tree_method *tm, const char *owner, con
 
 static void object_take_roles(struct uvd_tree_object *to, const char *owner, const struct uvd_plugin *plugin)
 {
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++)
 		for (unsigned int i = 0; i < to->num_methods[ns]; i++)
 			method_take_roles(&to->methods[ns][i], owner, plugin);
 }
@@ -37,7 +35,7 @@ static void write_take_roles(struct uvd_tree_write *tw, const char *owner, const
 
 static void feature_take_roles(struct uvd_tree *tree, const struct uvd_feature *f, const struct uvd_plugin *plugin)
 {
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++)
 		for (unsigned int i = 0; i < tree->num_objects[ns]; i++)
 			object_take_roles(&tree->objects[ns][i], f->name, plugin);
 	for (unsigned int ex = 0; ex < 2; ex++)

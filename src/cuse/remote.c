@@ -5,9 +5,8 @@
 #include <string.h>
 #include "broker/broker.h"
 #include "cuse/remote.h"
+#include "cuse/split_write.h"
 #include "util/util.h"
-
-enum { MAX_WRITE = 2 << 20 };
 
 static bool find_file(const char *name, int flags, struct uvd_wire_request *r)
 {
@@ -137,7 +136,7 @@ int uvd_remote_write_whole(struct uvd_remote *remote, pid_t tid, uint64_t *addr,
 	int64_t values[2];
 	int ret = uvd_link_ask(remote->link, &r, values, &out);
 
-	if (ret < 0 || (uint64_t)values[1] > MAX_WRITE)
+	if (ret < 0 || (uint64_t)values[1] > UVD_CUSE_MAX_WRITE)
 		return -EINVAL;
 	*addr = values[0];
 	*len = values[1];

@@ -6,10 +6,6 @@
 #include <time.h>
 #include "cpu/cpu.h"
 
-enum {
-	MAX_WRITE = 2 << 20, /* more than any command: 65535 words of 8 bytes twice */
-};
-
 int uvd_cuse_write_whole(pid_t tid, uint64_t *addr, size_t *len)
 {
 	unsigned long nr, fd, buf, count;
@@ -29,7 +25,7 @@ int uvd_cuse_write_whole(pid_t tid, uint64_t *addr, size_t *len)
 			break;
 		nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 }, NULL);
 	}
-	if (n != 4 || uvd_cpu_call_of(nr) != UVD_CPU_CALL_WRITE || count > MAX_WRITE)
+	if (n != 4 || uvd_cpu_call_of(nr) != UVD_CPU_CALL_WRITE || count > UVD_CUSE_MAX_WRITE)
 		return -EINVAL;
 	*addr = buf;
 	*len = count;

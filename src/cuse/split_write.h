@@ -16,6 +16,8 @@
 
 /* A request that is not longer than this is whole, whatever the size of a page: 31 pages, as the first page may be used in part. */
 enum { UVD_CUSE_WHOLE = 31 * UVD_CPU_PAGE_MIN };
+/* A longer write is refused: no command has so many bytes, 65535 words of 8 bytes twice. */
+enum { UVD_CUSE_MAX_WRITE = 2 << 20 };
 
 /* The split writes of one open file that are in progress. All zero: none. */
 struct uvd_cuse_writes {

@@ -9,7 +9,7 @@
 #include "cuse/internal.h"
 #include "util/util.h"
 
-enum { STACK = 256 << 10 };
+enum { UCAP_STACK = 256 << 10 };
 
 struct uvd_cuse_ucap {
 	struct uvd_node node;
@@ -86,7 +86,7 @@ static int ucap_node_start(struct uvd_cuse_ucap *u)
 	u->end = eventfd(0, EFD_CLOEXEC);
 	if (u->end < 0)
 		return -errno;
-	err = uvd_thread_start(&u->thread, STACK, ucap_node_serve, u);
+	err = uvd_thread_start(&u->thread, UCAP_STACK, ucap_node_serve, u);
 	if (err)
 		close(u->end);
 	return err;

@@ -14,7 +14,7 @@
 #include "util/util.h"
 
 enum {
-	STACK = 512 << 10,
+	WORKER_STACK = 512 << 10,
 	STOP_MS = 3000, /* for all threads that do not come back */
 	WAKE_SIGNAL = SIGUSR2, /* ends a worker's read() */
 	LEAST_KEPT = 2, /* threads: one to carry out a call, and one to read meanwhile */
@@ -134,7 +134,7 @@ static int worker_start(struct uvd_cuse *c)
 		return err;
 	uvd_cuse_join_readers(c);
 	c->num_workers++;
-	err = uvd_thread_start(&w->thread, STACK, worker_run, w);
+	err = uvd_thread_start(&w->thread, WORKER_STACK, worker_run, w);
 	if (!err) {
 		w->used = true;
 		return 0;

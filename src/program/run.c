@@ -176,7 +176,7 @@ static void record_note_new(struct uvd_prog_record *r, const struct uvd_prog_cal
 }
 
 /* A call in progress. */
-struct making {
+struct call_made {
 	struct uvd_prog_step step;
 	struct uvd_prog_run *run;
 	const struct uvd_prog *p;
@@ -184,14 +184,14 @@ struct making {
 	uint8_t sent[UVD_PROG_MAX_MSG];
 };
 
-static struct making *making_of(struct uvd_prog_step *step)
+static struct call_made *call_made_of(struct uvd_prog_step *step)
 {
-	return (struct making *)((char *)step - offsetof(struct making, step));
+	return (struct call_made *)((char *)step - offsetof(struct call_made, step));
 }
 
 static int call_prepare(struct uvd_prog_step *step)
 {
-	struct making *m = making_of(step);
+	struct call_made *m = call_made_of(step);
 	const struct uvd_prog_call *call = &m->p->calls[m->i];
 	struct uvd_prog_record *r = &m->run->records[m->i];
 	const char *wrong;
@@ -211,7 +211,7 @@ static int call_prepare(struct uvd_prog_step *step)
 
 static void call_answered(struct uvd_prog_step *step)
 {
-	const struct making *m = making_of(step);
+	const struct call_made *m = call_made_of(step);
 	struct uvd_prog_record *r = &m->run->records[m->i];
 
 	r->ret = step->result < 0 ? -1 : step->result;
@@ -221,7 +221,7 @@ static void call_answered(struct uvd_prog_step *step)
 
 static void call_finish(struct uvd_prog_step *step)
 {
-	struct making *m = making_of(step);
+	struct call_made *m = call_made_of(step);
 	const struct uvd_prog_call *call = &m->p->calls[m->i];
 	struct uvd_prog_record *r = &m->run->records[m->i];
 
@@ -358,7 +358,7 @@ static void run_recv(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 /* Finds and records the descriptor of a close. The program may not close each. */
 static int close_prepare(struct uvd_prog_step *step)
 {
-	const struct making *m = making_of(step);
+	const struct call_made *m = call_made_of(step);
 	struct uvd_prog_run *run = m->run;
 	const char *target = m->p->calls[m->i].target;
 	const bool device = !strcmp(target, UVD_PROG_DEVICE);
@@ -408,7 +408,7 @@ static unsigned int group_size(const struct uvd_prog *p, unsigned int i)
 /* Makes n calls, at the same time. Returns 0, or -1 if the program is wrong. */
 static int calls_run(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, unsigned int n)
 {
-	static struct making m[UVD_PROG_SLOTS]; /* of the process: its threads may still read it when this returns */
+	static struct call_made m[UVD_PROG_SLOTS]; /* of the process: its threads may still read it when this returns */
 	struct uvd_prog_step *steps[UVD_PROG_SLOTS];
 	int err;
 
@@ -417,7 +417,7 @@ static int calls_run(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 	for (unsigned int k = 0; k < n; k++) {
 		const bool is_close = p->calls[i + k].front == UVD_PROG_CLOSE;
 
-		m[k] = (struct making){ .run = run, .p = p, .i = i + k, .slot = k };
+		m[k] = (struct call_made){ .run = run, .p = p, .i = i + k, .slot = k };
 		m[k].step = (struct uvd_prog_step){ .prepare = is_close ? close_prepare : call_prepare,
 						    .answered = call_answered,
 						    .finish = is_close ? NULL : call_finish,

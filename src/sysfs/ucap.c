@@ -13,17 +13,17 @@
 
 #define CLASS "class/infiniband_ucaps"
 
-struct names {
+struct ucap_names {
 	char aside[UVD_UCAP_NAME + 8], place[UVD_UCAP_NAME + 32];
 };
 
-static void sysfs_ucap_name_places(struct names *n, const char *name)
+static void sysfs_ucap_name_places(struct ucap_names *n, const char *name)
 {
 	snprintf(n->aside, sizeof(n->aside), ".ucap-%s", name);
 	snprintf(n->place, sizeof(n->place), CLASS "/%s", name);
 }
 
-static int sysfs_ucap_fill(int root, const struct names *n, const char *name, dev_t node)
+static int sysfs_ucap_fill(int root, const struct ucap_names *n, const char *name, dev_t node)
 {
 	char path[UVD_UCAP_NAME + 16];
 	int err = uvd_dir_remove(root, n->aside);
@@ -39,7 +39,7 @@ static int sysfs_ucap_fill(int root, const struct names *n, const char *name, de
 int uvd_sysfs_add_ucap(const char *path, const char *name, dev_t node, struct uvd_log *log)
 {
 	int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
-	struct names n;
+	struct ucap_names n;
 
 	sysfs_ucap_name_places(&n, name);
 	err = root < 0 ? -errno : sysfs_ucap_fill(root, &n, name, node);
@@ -59,7 +59,7 @@ int uvd_sysfs_add_ucap(const char *path, const char *name, dev_t node, struct uv
 void uvd_sysfs_remove_ucap(const char *path, const char *name)
 {
 	int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct names n;
+	struct ucap_names n;
 
 	if (root < 0)
 		return;

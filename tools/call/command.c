@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
+static const char call_usage[] =
 	"Usage: uverbsctl call [OPTION...] [DEVICE] OBJECT METHOD [--ATTRIBUTE VALUE...]\n"
 	"       uverbsctl call [OPTION...] -f FILE [DEVICE]\n"
 	"\n"
@@ -76,10 +76,10 @@ static int parse_options(struct uvd_script *s, struct call_options *o, int argc,
 			o->control = optarg;
 			break;
 		case 'h':
-			fputs(usage, stdout);
+			fputs(call_usage, stdout);
 			return 0;
 		default:
-			fputs(usage, stderr);
+			fputs(call_usage, stderr);
 			return 2;
 		}
 	}
@@ -148,7 +148,7 @@ int uvd_cmd_call(int argc, char **argv)
 		return 0;
 	}
 	if (!split_words(&o, argc - optind, argv + optind)) {
-		fputs(usage, stderr);
+		fputs(call_usage, stderr);
 		return 2;
 	}
 	status = call_run(&s, &o) ? 0 : 1;

@@ -13,10 +13,10 @@
 #include "script.h"
 
 /*
- * MAX_ATTRS: attributes of a method; the kernel's have about 20. DRIVER_OUT, ANY_OUT: sizes of an output without a size
+ * MAX_ATTRS: attributes of a method; the kernel's have about 20. ANY_OUT: the size of an output without a size
  * of its own, which is the driver's or another one.
  */
-enum { MAX_ATTRS = 64, DRIVER_OUT = 64, ANY_OUT = 4096 };
+enum { MAX_ATTRS = 64, ANY_OUT = 4096 };
 
 struct method_attr {
 	const struct uverbsd_tree_row *row;
@@ -187,7 +187,7 @@ static bool send_output(struct method_call *c, struct method_attr *attr)
 	size_t len = row->len;
 
 	if (len == UVERBSD_TREE_LEN_ANY)
-		len = row->flags & UVERBSD_TREE_UDATA ? DRIVER_OUT : ANY_OUT;
+		len = row->flags & UVERBSD_TREE_UDATA ? UVD_DRIVER_OUT : ANY_OUT;
 	if (attr->text && !uvd_value_size(c->script, attr->name, attr->text, &len))
 		return false;
 	attr->bytes = (struct uvd_bytes){ .data = calloc(1, len + 1), .len = len };

@@ -10,9 +10,8 @@
 
 #include "script.h"
 
-/* DRIVER_OUT: room for the driver's part of a response. MAX_FIELDS: of a request. MAX_ELEMENTS: of a response. */
+/* MAX_FIELDS: of a request. MAX_ELEMENTS: of a response. */
 enum {
-	DRIVER_OUT = 64,
 	MAX_FIELDS = 96,
 	MAX_ELEMENTS = 1024,
 	EX_HDRS = sizeof(struct ib_uverbs_cmd_hdr) + sizeof(struct ib_uverbs_ex_cmd_hdr)
@@ -196,7 +195,7 @@ static bool make_response(struct command_call *c)
 	c->core_out = is_extended(c) ? write_round_up(c->row->len, word) : c->row->len;
 	if (c->fields->response->tail_of && !is_extended(c) && !add_elements(c))
 		return false;
-	c->driver_out = has_driver ? DRIVER_OUT : 0;
+	c->driver_out = has_driver ? UVD_DRIVER_OUT : 0;
 	if (c->uhw_out && !uvd_value_size(c->script, "uhw_out", c->uhw_out, &c->driver_out))
 		return false;
 	c->driver_out = write_round_up(c->driver_out, word);

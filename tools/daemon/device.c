@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
+static const char device_usage[] =
 	"Usage: uverbsctl device [--control PATH] remove DEVICE\n"
 	"       uverbsctl device [--control PATH] add DEVICE\n"
 	"       uverbsctl device [--control PATH] add [OPTION...]\n"
@@ -73,7 +73,7 @@ static bool makes_sense(int argc, char **argv)
 	if (argc == 2 && argv[1][0] != '-' && (!strcmp(argv[0], "remove") || !strcmp(argv[0], "add")))
 		return true;
 	if (argc < 1 || strcmp(argv[0], "add")) {
-		fputs(usage, stderr);
+		fputs(device_usage, stderr);
 		return false;
 	}
 	argv[0] = "uverbsctl device add";
@@ -95,14 +95,14 @@ static bool wants_help(int argc, char **argv)
 int uvd_cmd_device(int argc, char **argv)
 {
 	const char *control;
-	int status, first = uvd_ask_options(argc, argv, usage, &control, &status);
+	int status, first = uvd_ask_options(argc, argv, device_usage, &control, &status);
 
 	if (first < 0)
 		return status;
 	argc -= first;
 	argv += first;
 	if (wants_help(argc, argv)) {
-		fputs(usage, stdout);
+		fputs(device_usage, stdout);
 		return 0;
 	}
 	return makes_sense(argc, argv) ? device_ask(control, argc, argv) : 2;

@@ -9,9 +9,9 @@
 #include "../commands.h"
 #include "util/util.h"
 
-static const char too_long[] = "the options are";
+static const char filter_too_long[] = "the options are";
 
-static const char usage[] =
+static const char filter_usage[] =
 	"Usage: uverbsctl filter [--control PATH | --run NAME] list [--counts | --json]\n"
 	"       uverbsctl filter [--control PATH | --run NAME] add [DEVICE] NAME[:OPTIONS]\n"
 	"       uverbsctl filter [--control PATH | --run NAME] set [DEVICE] NAME[:OPTIONS]\n"
@@ -75,7 +75,7 @@ static void filter_print_device(const json_t *device, bool counts)
 
 static int filter_list(const char *control, bool json, bool counts)
 {
-	json_t *answer = uvd_ask_words("filter", control, json_pack("[s]", "list"), too_long), *entry;
+	json_t *answer = uvd_ask_words("filter", control, json_pack("[s]", "list"), filter_too_long), *entry;
 	size_t i;
 
 	if (!answer)
@@ -96,7 +96,7 @@ static int filter_list(const char *control, bool json, bool counts)
 
 static int filter_make_change(const char *control, const char *what, const char *device, const char *text)
 {
-	json_t *answer = uvd_ask_words("filter", control, json_pack("[s, s, s]", what, device, text), too_long);
+	json_t *answer = uvd_ask_words("filter", control, json_pack("[s, s, s]", what, device, text), filter_too_long);
 
 	if (!answer)
 		return 1;
@@ -125,14 +125,14 @@ static int filter_unknown(const char *word)
 int uvd_cmd_filter(int argc, char **argv)
 {
 	const char *control;
-	int status, first = uvd_ask_options(argc, argv, usage, &control, &status);
+	int status, first = uvd_ask_options(argc, argv, filter_usage, &control, &status);
 
 	if (first < 0)
 		return status;
 	argc -= first;
 	argv += first;
 	if (argc && (!strcmp(argv[argc - 1], "--help") || !strcmp(argv[argc - 1], "-h"))) {
-		fputs(usage, stdout);
+		fputs(filter_usage, stdout);
 		return 0;
 	}
 	if (argc && !filter_is_change(argv[0]) && strcmp(argv[0], "list") != 0)
@@ -145,6 +145,6 @@ int uvd_cmd_filter(int argc, char **argv)
 		return filter_list(control, true, false);
 	if ((argc == 2 || argc == 3) && filter_is_change(argv[0]))
 		return filter_make_change(control, argv[0], argc == 3 ? argv[1] : "", argv[argc - 1]);
-	fputs(usage, stderr);
+	fputs(filter_usage, stderr);
 	return 2;
 }

@@ -9,9 +9,9 @@
 #include "options/options.h"
 #include "util/util.h"
 
-static const char too_long[] = "path and options are";
+static const char plugin_too_long[] = "path and options are";
 
-static const char usage[] =
+static const char plugin_usage[] =
 	"Usage: uverbsctl plugin [--control PATH | --run NAME] load FILE [KEY=VALUE...]\n"
 	"       uverbsctl plugin [--control PATH | --run NAME] reload NAME [FILE] [KEY=VALUE...]\n"
 	"       uverbsctl plugin [--control PATH | --run NAME] unload NAME [--wait]\n"
@@ -61,7 +61,7 @@ static int plugin_list(const char *control, int argc, char **argv)
 
 	if (argc != 1 && !json)
 		return 2;
-	answer = uvd_ask_words("plugin", control, json_pack("[s]", "list"), too_long);
+	answer = uvd_ask_words("plugin", control, json_pack("[s]", "list"), plugin_too_long);
 	if (!answer)
 		return 1;
 	if (json) {
@@ -128,7 +128,7 @@ static int plugin_change(const char *control, int argc, char **argv)
 	json_t *words = json_array(), *answer;
 	bool made = plugin_make_words(words, argc, argv);
 
-	answer = made ? uvd_ask_words("plugin", control, json_incref(words), too_long) : NULL;
+	answer = made ? uvd_ask_words("plugin", control, json_incref(words), plugin_too_long) : NULL;
 	if (answer && strcmp(argv[0], "unload") != 0)
 		printf("%s %s generation %lld\n", plugin_text(answer, "name", "?"), plugin_text(answer, "version", "-"),
 		       plugin_number(answer, "generation"));
@@ -156,14 +156,14 @@ static bool plugin_is_change(const char *word)
 int uvd_cmd_plugin(int argc, char **argv)
 {
 	const char *control;
-	int status, first = uvd_ask_options(argc, argv, usage, &control, &status);
+	int status, first = uvd_ask_options(argc, argv, plugin_usage, &control, &status);
 
 	if (first < 0)
 		return status;
 	argc -= first;
 	argv += first;
 	if (argc && (!strcmp(argv[argc - 1], "--help") || !strcmp(argv[argc - 1], "-h"))) {
-		fputs(usage, stdout);
+		fputs(plugin_usage, stdout);
 		return 0;
 	}
 	if (argc && !plugin_is_change(argv[0]) && strcmp(argv[0], "list") != 0)
@@ -172,6 +172,6 @@ int uvd_cmd_plugin(int argc, char **argv)
 		 : plugin_is_change(argv[0])			  ? plugin_change(control, argc, argv)
 								  : plugin_list(control, argc, argv);
 	if (status == 2 && (argc < 2 || !plugin_is_change(argv[0])))
-		fputs(usage, stderr);
+		fputs(plugin_usage, stderr);
 	return status;
 }

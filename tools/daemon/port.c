@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
+static const char port_usage[] =
 	"Usage: uverbsctl port [--control PATH] DEVICE PORT up|down\n"
 	"\n"
 	"  uverbsctl port hfi1_0 1 down                take port 1 down\n"
@@ -24,14 +24,14 @@ int uvd_cmd_port(int argc, char **argv)
 	const char *control;
 	json_t *answer;
 	char *command;
-	int status, first = uvd_ask_options(argc, argv, usage, &control, &status);
+	int status, first = uvd_ask_options(argc, argv, port_usage, &control, &status);
 
 	if (first < 0)
 		return status;
 	argv += first;
 	if (argc - first != 3 || (strcmp(argv[2], "up") && strcmp(argv[2], "down")) ||
 	    argv[1][strspn(argv[1], "0123456789")]) {
-		fputs(usage, stderr);
+		fputs(port_usage, stderr);
 		return 2;
 	}
 	if (asprintf(&command, "port %s %s %s", argv[0], argv[1], argv[2]) < 0)

@@ -4,7 +4,7 @@
 #include "../commands.h"
 #include <stdio.h>
 
-static const char usage[] =
+static const char restart_usage[] =
 	"Usage: uverbsctl restart [--control PATH]\n"
 	"\n"
 	"  uverbsctl restart                           start the engine process anew\n"
@@ -22,12 +22,12 @@ int uvd_cmd_restart(int argc, char **argv)
 {
 	const char *control;
 	json_t *answer;
-	int status, first = uvd_ask_options(argc, argv, usage, &control, &status);
+	int status, first = uvd_ask_options(argc, argv, restart_usage, &control, &status);
 
 	if (first < 0)
 		return status;
 	if (argc != first) {
-		fputs(usage, stderr);
+		fputs(restart_usage, stderr);
 		return 2;
 	}
 	answer = uvd_ask("restart", control, "restart");

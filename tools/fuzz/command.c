@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char usage[] =
+static const char fuzz_usage[] =
 	"Usage: uverbsctl fuzz [OPTION...] [DEVICE] [-- RUN-OPTION...]\n"
 	"\n"
 	"  uverbsctl fuzz --seconds 600 --jobs 4               devices of its own, without root\n"
@@ -36,8 +36,6 @@ static const char usage[] =
 	"  --output NAME     write NAME.prog, NAME.c and NAME.log (default: FINDING)\n"
 	"\n"
 	"Exit status: 0 if nothing was found, 1 if something was, 2 for a wrong command line, or if fuzzing is impossible.\n";
-
-static const char who[] = "uverbsctl fuzz";
 
 enum { MAX_JOBS = 64, TRIAL_HANG = 10 };
 
@@ -114,7 +112,7 @@ static int fuzz_options(struct uvd_fuzz *f, int argc, char **argv)
 	optind = 0;
 	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) >= 0)
 		if (!fuzz_option(f, c))
-			return fputs(usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
+			return fputs(fuzz_usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
 	if (optind < argc && strcmp(argv[optind - 1], "--"))
 		f->device = argv[optind++];
 	if (optind < argc && !strcmp(argv[optind], "--"))
@@ -123,7 +121,7 @@ static int fuzz_options(struct uvd_fuzz *f, int argc, char **argv)
 	f->num_run_options = argc - optind;
 	if (f->jobs && f->jobs <= MAX_JOBS && f->hang && (!f->device || (!f->num_run_options && !f->in_process)))
 		return -1;
-	fputs(usage, stderr);
+	fputs(fuzz_usage, stderr);
 	return 2;
 }
 
@@ -202,7 +200,7 @@ static FILE *finding_open(const char *name)
 	FILE *out = fopen(name, "we");
 
 	if (!out)
-		fprintf(stderr, "%s: %s: %s\n", who, name, uvd_errno_name(errno));
+		fprintf(stderr, "%s: %s: %s\n", UVD_FUZZ_NAME, name, uvd_errno_name(errno));
 	return out;
 }
 
@@ -212,7 +210,7 @@ static bool finding_close(FILE *out, const char *name)
 
 	if (!fclose(out) && !bad)
 		return true;
-	fprintf(stderr, "%s: %s: cannot write: %s\n", who, name, uvd_errno_name(errno));
+	fprintf(stderr, "%s: %s: cannot write: %s\n", UVD_FUZZ_NAME, name, uvd_errno_name(errno));
 	return false;
 }
 
@@ -290,7 +288,7 @@ static void finding_report(const struct uvd_fuzz *f, const char *folder, const s
 	snprintf(s.folder, sizeof(s.folder), "%s", folder);
 	printf("%s\n", found->text);
 	fflush(stdout);
-	if (p && uvd_prog_load(p, who, path)) {
+	if (p && uvd_prog_load(p, UVD_FUZZ_NAME, path)) {
 		seed_read(path, p->name, sizeof(p->name));
 		before = p->num_calls;
 		if (shrink_still(&s, p)) {
@@ -352,7 +350,7 @@ static bool jobs_start(const struct uvd_fuzz *f, struct job *jobs, pid_t *pids)
 
 		snprintf(jobs[i].folder, sizeof(jobs[i].folder), "%s/uverbsd-fuzz-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 		if (!mkdtemp(jobs[i].folder)) {
-			fprintf(stderr, "%s: %s: %s\n", who, jobs[i].folder, uvd_errno_name(errno));
+			fprintf(stderr, "%s: %s: %s\n", UVD_FUZZ_NAME, jobs[i].folder, uvd_errno_name(errno));
 			jobs[i].folder[0] = 0;
 			return false;
 		}

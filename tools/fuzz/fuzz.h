@@ -17,6 +17,8 @@
 #include "../program/check.h"
 #include "../program/node.h"
 
+#define UVD_FUZZ_NAME "uverbsctl fuzz" /* begins its messages */
+
 struct uvd_fuzz {
 	const char *device; /* NULL: a device of its own for each worker */
 	const char *control; /* tells a worker about leaks; NULL: do not look for them */

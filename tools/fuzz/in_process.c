@@ -6,8 +6,6 @@
 #include "fuzz.h"
 #include "../program/child.h"
 
-static const char who[] = "uverbsctl fuzz";
-
 /* Shrinking makes many trials of a program that is known to leak. */
 enum { LEAK_TRIAL_SECONDS = 1 };
 
@@ -69,7 +67,7 @@ static int in_process_trial(struct in_process *w)
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/current.prog", f->folder);
-	if (!uvd_prog_load(&s->p, who, path))
+	if (!uvd_prog_load(&s->p, UVD_FUZZ_NAME, path))
 		return 2;
 	if (f->emit)
 		return uvd_prog_emit(w->child.run, &s->p, f->emit, "Written by uverbsctl fuzz.") ? 2 : 0;
@@ -83,7 +81,7 @@ int uvd_fuzz_in_process(const struct uvd_fuzz *f)
 	struct in_process w = { .f = f, .end = uvd_fuzz_now() + f->seconds };
 	int status = 2;
 
-	if (!uvd_child_init(&w.child, who, f->num_run_options, f->run_options) &&
+	if (!uvd_child_init(&w.child, UVD_FUZZ_NAME, f->num_run_options, f->run_options) &&
 	    uvd_program_list_read(&w.list, false)) {
 		w.child.run->patience = f->hang;
 		w.child.model = true;

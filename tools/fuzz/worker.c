@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char who[] = "uverbsctl fuzz";
-
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static FILE *fuzz_file(const char *folder, const char *name, const char *mode)
@@ -22,7 +20,7 @@ static FILE *fuzz_file(const char *folder, const char *name, const char *mode)
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	file = fopen(path, mode);
 	if (!file && *mode == 'w')
-		fprintf(stderr, "%s: %s: %s\n", who, path, uvd_errno_name(errno));
+		fprintf(stderr, "%s: %s: %s\n", UVD_FUZZ_NAME, path, uvd_errno_name(errno));
 	return file;
 }
 
@@ -161,7 +159,7 @@ static void kernel_log_watch(const struct uvd_fuzz *f)
 	if (!ret)
 		kernel_log = &log;
 	else if (f->first)
-		fprintf(stderr, "%s: %s: %s: reports of the kernel are not looked for\n", who, UVD_KERNEL_LOG,
+		fprintf(stderr, "%s: %s: %s: reports of the kernel are not looked for\n", UVD_FUZZ_NAME, UVD_KERNEL_LOG,
 			uvd_errno_name(-ret));
 }
 
@@ -183,7 +181,7 @@ static void kernel_log_end(const struct uvd_fuzz *f)
 	snprintf(path, sizeof(path), "%s/log", f->folder);
 	ret = kernel_log->begins ? uvd_kernel_log_write(kernel_log, path) : 0;
 	if (ret)
-		fprintf(stderr, "%s: %s: %s\n", who, path, uvd_errno_name(-ret));
+		fprintf(stderr, "%s: %s: %s\n", UVD_FUZZ_NAME, path, uvd_errno_name(-ret));
 	uvd_kernel_log_close(kernel_log);
 	kernel_log = NULL;
 }
@@ -234,7 +232,7 @@ static int worker_trial(const struct uvd_fuzz *f, struct uvd_prog_run *run, stru
 	unsigned int times;
 
 	snprintf(path, sizeof(path), "%s/current.prog", f->folder);
-	if (!uvd_prog_load(p, who, path))
+	if (!uvd_prog_load(p, UVD_FUZZ_NAME, path))
 		return 2;
 	if (f->emit)
 		return worker_emit(f, run, p);
@@ -279,7 +277,7 @@ static int worker_random(const struct uvd_fuzz *f, struct uvd_prog_run *run, str
 			return 2;
 		worker_check(f, run, p, &found);
 		if (run->trouble[0])
-			fprintf(stderr, "%s: %s: %s\n", who, p->name, run->trouble);
+			fprintf(stderr, "%s: %s: %s\n", UVD_FUZZ_NAME, p->name, run->trouble);
 	}
 	engine_give_time(0);
 	kernel_log_wait(&found);
@@ -299,7 +297,7 @@ int uvd_fuzz_worker(const struct uvd_fuzz *f)
 	int status = 2;
 
 	if (list && p)
-		run = uvd_program_open(who, f->control ? f->control : "", f->device, node);
+		run = uvd_program_open(UVD_FUZZ_NAME, f->control ? f->control : "", f->device, node);
 	is_kernel = run && uvd_program_is_kernel(node, run->driver_id);
 	if (is_kernel)
 		kernel_log_watch(f);

@@ -19,7 +19,7 @@
 
 enum { MAX_NAME = 24 };
 
-static const char usage[] =
+static const char new_plugin_usage[] =
 	"Usage: uverbsctl new-plugin NAME [FOLDER]\n"
 	"\n"
 	"  uverbsctl new-plugin mine && cd mine\n"
@@ -76,9 +76,9 @@ int uvd_cmd_new_plugin(int argc, char **argv)
 	const char *name, *folder;
 
 	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return fputs(usage, stdout) < 0;
+		return fputs(new_plugin_usage, stdout) < 0;
 	if (argc < 2 || argc > 3 || *argv[1] == '-') {
-		fputs(usage, stderr);
+		fputs(new_plugin_usage, stderr);
 		return 2;
 	}
 	name = argv[1];

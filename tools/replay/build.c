@@ -15,9 +15,8 @@
 
 #include "replay.h"
 
-/* DRIVER_OUT: room for what a driver returns. MAX_ATTRS: of a call. SLACK: behind each copy of the client's memory. */
+/* MAX_ATTRS: of a call. SLACK: behind each copy of the client's memory. */
 enum {
-	DRIVER_OUT = 64,
 	MAX_ATTRS = 256,
 	SLACK = 64,
 	COMMAND = 65536,
@@ -343,10 +342,10 @@ static void driver_replace(struct uvd_replay_call *c, const struct uverbsd_tree_
 	for (unsigned int i = 0; i < c->num_attrs; i++)
 		if (!attr_is_driver(c, method, hdr->attrs[i].attr_id))
 			hdr->attrs[kept++] = hdr->attrs[i];
-	mem = out && call_has_driver_data(c) ? call_allocate(c, DRIVER_OUT) : NULL;
+	mem = out && call_has_driver_data(c) ? call_allocate(c, UVD_DRIVER_OUT) : NULL;
 	if (mem)
 		hdr->attrs[kept++] = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_UHW_OUT,
-							      .len = DRIVER_OUT,
+							      .len = UVD_DRIVER_OUT,
 							      .data = (uintptr_t)mem };
 	hdr->num_attrs = kept;
 	hdr->length = sizeof(*hdr) + kept * sizeof(hdr->attrs[0]);
@@ -436,7 +435,7 @@ static void plain_build(struct uvd_replay_call *c)
 	if (driver && c->f->other && core == c->row->min_len && hdr->in_words * 4u == c->len) {
 		c->len = HDR + core;
 		hdr->in_words = c->len / 4;
-		out = c->row->len + (call_has_driver_data(c) ? DRIVER_OUT : 0);
+		out = c->row->len + (call_has_driver_data(c) ? UVD_DRIVER_OUT : 0);
 		hdr->out_words = out / 4;
 	}
 	if (!(c->row->flags & UVERBSD_TREE_COMMAND_RESP) || core < sizeof(response))
@@ -459,7 +458,7 @@ static void extended_build(struct uvd_replay_call *c)
 	if (c->f->other && c->row->flags & UVERBSD_TREE_COMMAND_UDATA && in == hdr->in_words * 8u) {
 		c->len = EX_HDR + in;
 		ex->provider_in_words = 0;
-		ex->provider_out_words = call_has_driver_data(c) ? DRIVER_OUT / 8 : 0;
+		ex->provider_out_words = call_has_driver_data(c) ? UVD_DRIVER_OUT / 8 : 0;
 	} else {
 		driver_in(c, c->request + in, c->len - EX_HDR - in);
 	}

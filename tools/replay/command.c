@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
+static const char replay_usage[] =
 	"Usage: uverbsctl replay [--device DEVICE] [--json] FILE\n"
 	"       uverbsctl replay [--device DEVICE] --record FILE\n"
 	"       uverbsctl replay [--device DEVICE] --emit-c PROGRAM.c FILE\n"
@@ -104,14 +104,14 @@ static int replay_options(struct replay *r, int argc, char **argv)
 		else if (c == 's')
 			r->show = true;
 		else
-			return fputs(usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
+			return fputs(replay_usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
 	}
 	/* getopt_long() has moved FILE behind the `--`. */
 	r->run_options = argv + optind + 1;
 	r->num_run_options = argc - optind - 1;
 	if (r->num_run_options < 0 || (r->num_run_options && !r->in_process) || (r->device && r->in_process) ||
 	    !r->hang)
-		return fputs(usage, stderr), 2;
+		return fputs(replay_usage, stderr), 2;
 	r->file = argv[optind];
 	return -1;
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
+static const char status_usage[] =
 	"Usage: uverbsctl status [--objects | --accounts | --watch [--once] [-n SECONDS]] [--json] [--control PATH]\n"
 	"\n"
 	"  uverbsctl status                            devices, open files, objects, memory\n"
@@ -202,15 +202,15 @@ static int status_options_parse(struct status_options *o, int argc, char **argv)
 			o->control = optarg;
 			break;
 		case 'h':
-			fputs(usage, stdout);
+			fputs(status_usage, stdout);
 			return 0;
 		default:
-			fputs(usage, stderr);
+			fputs(status_usage, stderr);
 			return 2;
 		}
 	}
 	if (optind < argc || !status_is_consistent(o)) {
-		fputs(usage, stderr);
+		fputs(status_usage, stderr);
 		return 2;
 	}
 	return -1;

@@ -15,7 +15,7 @@
 #include "run/run.h"
 #include "reader.h"
 
-static const char usage[] =
+static const char trace_usage[] =
 	"Usage: uverbsctl trace [OPTION...]\n"
 	"\n"
 	"  uverbsctl trace -p 4711                         what a process calls on uverbsd's devices, from now on\n"
@@ -102,10 +102,10 @@ static int trace_options_parse(struct trace_options *o, int argc, char **argv)
 			o->summary = true;
 			break;
 		case 'h':
-			fputs(usage, stdout);
+			fputs(trace_usage, stdout);
 			return 0;
 		default:
-			fputs(usage, stderr);
+			fputs(trace_usage, stderr);
 			return 2;
 		}
 	}
@@ -113,7 +113,7 @@ static int trace_options_parse(struct trace_options *o, int argc, char **argv)
 	if (optind == argc && !(o->input && (o->output || o->control)) &&
 	    !(o->output && (o->filter || o->json || o->summary)))
 		return -1;
-	fputs(usage, stderr);
+	fputs(trace_usage, stderr);
 	return 2;
 }
 

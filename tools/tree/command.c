@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] =
+static const char tree_usage[] =
 	"Usage: uverbsctl tree [--format FORMAT] [--backend NAME] [--persona NAME]\n"
 	"       uverbsctl tree [--format FORMAT] --device IBDEV [--control PATH]\n"
 	"       uverbsctl tree [--format FORMAT] --open NODE\n"
@@ -138,15 +138,15 @@ static int tree_options_parse(struct options *o, int argc, char **argv)
 			o->control = optarg;
 			break;
 		case 'h':
-			fputs(usage, stdout);
+			fputs(tree_usage, stdout);
 			return 0;
 		default:
-			fputs(usage, stderr);
+			fputs(tree_usage, stderr);
 			return 2;
 		}
 	}
 	if (optind < argc || (o->device && o->node) || ((o->device || o->node) && (o->backend || o->persona))) {
-		fputs(usage, stderr);
+		fputs(tree_usage, stderr);
 		return 2;
 	}
 	return -1;

@@ -16,10 +16,6 @@ struct message {
 	struct soft_due due; /* the peer's */
 };
 
-static const struct soft_outcome sent = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
-static const struct soft_outcome bad_memory = { .kind = SOFT_DONE, .status = IBV_WC_LOC_PROT_ERR };
-static const struct soft_outcome lost = { .kind = SOFT_LOST };
-
 static bool is_to_many(const struct soft_request *req)
 {
 	return req->is_multicast || req->qp_type == IBV_QPT_RAW_PACKET;
@@ -39,12 +35,12 @@ static struct soft_outcome dgram_gather(struct message *msg)
 
 	if (wqe->is_inline) {
 		memcpy(dgram_payload(msg), wqe->data, wqe->length);
-		return sent;
+		return soft_sent;
 	}
 	if (!soft_list_ok(&list))
-		return bad_memory;
+		return soft_bad_memory;
 	err = soft_list_move(msg->m, SOFT_AT_REQUESTER, &list, 0, dgram_payload(msg), wqe->length, false);
-	return !err ? sent : err == SOFT_COPY_LOST ? lost : bad_memory;
+	return !err ? soft_sent : err == SOFT_COPY_LOST ? soft_lost : soft_bad_memory;
 }
 
 /* ---- counters ---------------------------------------------------------------------------------------------------- */
@@ -218,7 +214,7 @@ struct soft_outcome soft_datagram_deliver(struct soft_mover *m, struct soft_requ
 	else
 		deliver_to(&msg, req->dest_qpn);
 	m->may_drop = false;
-	return m->requester.qp ? sent : lost;
+	return m->requester.qp ? soft_sent : soft_lost;
 }
 
 struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req)
@@ -233,5 +229,5 @@ struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request
 	dgram_count_out(&msg);
 	if (soft_is_captured(req) && !uvd_config_port_down(req->port))
 		soft_capture_request(req, 0, dgram_payload(&msg), req->wqe->length);
-	return dgram_is_diverted(&msg) ? sent : soft_datagram_deliver(m, req);
+	return dgram_is_diverted(&msg) ? soft_sent : soft_datagram_deliver(m, req);
 }

@@ -56,7 +56,6 @@ static struct soft_outcome rc_send_rnr(const struct soft_request *req, struct so
 static const struct soft_outcome no_answer = { .kind = SOFT_NO_ANSWER };
 static const struct soft_outcome lost_on_way = { .kind = SOFT_NO_ANSWER, .is_lost = true };
 static const struct soft_outcome go_on = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
-static const struct soft_outcome lost = { .kind = SOFT_LOST };
 
 static bool is_atomic(const struct soft_send_wqe *wqe)
 {
@@ -360,7 +359,7 @@ static struct soft_outcome rc_respond(struct rc *rc)
 		return outcome;
 	err = rc_move(rc);
 	if (err == SOFT_COPY_LOST)
-		return lost;
+		return soft_lost;
 	if (err == SOFT_COPY_CUT || soft_gone(rc->peer))
 		return no_answer;
 	if (err == SOFT_COPY_DEAD) {
@@ -448,7 +447,7 @@ static struct soft_outcome rc_at_peer(struct rc *rc)
 
 	rc->peer = soft_claim(rc->m, rc->req->qp->dev->fabric, rc->req->dest_qpn);
 	if (!rc->peer)
-		return rc->m->requester.qp ? no_answer : lost;
+		return rc->m->requester.qp ? no_answer : soft_lost;
 	use_srq(rc);
 	outcome = rc_respond(rc);
 	if (rc->m->responder.qp && rc->m->requester.qp && soft_is_captured(rc->req))
@@ -461,7 +460,7 @@ static struct soft_outcome rc_at_peer(struct rc *rc)
 	} else {
 		/* Whoever has taken the peer from the mover has its SRQ, too: see soft_recv_give_up(). */
 		rc->srq = NULL;
-		outcome = lost;
+		outcome = soft_lost;
 	}
 	put_srqs(rc);
 	return outcome;
@@ -470,7 +469,7 @@ static struct soft_outcome rc_at_peer(struct rc *rc)
 static struct soft_outcome of_requester(enum soft_copy_error err)
 {
 	if (err == SOFT_COPY_LOST)
-		return lost;
+		return soft_lost;
 	if (err == SOFT_COPY_CUT)
 		return no_answer;
 	/* The source of a READ is the responder's memory. */

@@ -14,10 +14,6 @@ struct uc {
 	unsigned int epoch; /* the peer's r_epoch when the message arrived */
 };
 
-static const struct soft_outcome sent = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
-static const struct soft_outcome bad_memory = { .kind = SOFT_DONE, .status = IBV_WC_LOC_PROT_ERR };
-static const struct soft_outcome lost = { .kind = SOFT_LOST };
-
 static bool is_write(const struct soft_send_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_RDMA_WRITE || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -201,7 +197,7 @@ struct soft_outcome soft_uc_deliver(struct soft_mover *m, struct soft_request *r
 	struct uc uc = { .m = m, .req = req, .wqe = req->wqe };
 
 	uc_at_peer(&uc);
-	return m->requester.qp ? sent : lost;
+	return m->requester.qp ? soft_sent : soft_lost;
 }
 
 struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req)
@@ -212,19 +208,19 @@ struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req)
 	bool arrived;
 
 	if (!soft_list_ok(&uc.local))
-		return bad_memory;
+		return soft_bad_memory;
 	do {
 		err = uc_gather(&uc);
 		if (err == SOFT_COPY_BAD || err == SOFT_COPY_DEAD)
-			return bad_memory;
+			return soft_bad_memory;
 		if (!err && !uc.moved)
 			uc_count_out(&uc);
 		if (!err && soft_is_captured(req) && !uvd_config_port_down(req->port))
 			soft_capture_request(req, uc.moved, m->buffer, uc_chunk(&uc));
 		arrived = !err && !uc_is_diverted(&uc) && uc_at_peer(&uc);
 		if (!m->requester.qp)
-			return lost;
+			return soft_lost;
 		uc.moved += uc_chunk(&uc);
 	} while (arrived && uc.moved < wqe->length);
-	return sent;
+	return soft_sent;
 }
