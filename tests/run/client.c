@@ -29,11 +29,6 @@ void client_fail(const char *file, int line, const char *what)
 	_exit(1);
 }
 
-void client_exit_well(int sig)
-{
-	_exit(0);
-}
-
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
 
 #define COMMAND(n, type, resp_size) \

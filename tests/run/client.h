@@ -19,8 +19,6 @@ void client_fail(const char *file, int line, const char *what) __attribute__((no
 /* Starts or stops a SIGALRM every 150 us, with SA_RESTART. */
 void client_storm(bool on);
 
-/* A signal handler: ends the program with status 0. */
-void client_exit_well(int sig);
 /* Waits for a child, which must exit with status 0. */
 void client_wait_for(pid_t pid);
 

@@ -15,6 +15,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
+#include "../i386.h"
 #include "client.h"
 
 /* ---- the node ---------------------------------------------------------------------------------------------------- */
@@ -196,28 +197,20 @@ void client_netlink_rdma_is_refused(void)
 	IS(socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE) >= 0);
 }
 
-#ifdef __x86_64__
 /* Calls open() as an i386 program does. */
 static long open_i386(const char *path, int flags)
 {
-	char *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-	long ret;
+	char *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | I386_MAP, -1, 0);
 
 	IS(low != MAP_FAILED);
 	strcpy(low, path);
-	__asm__ volatile("int $0x80"
-			 : "=a"(ret)
-			 : "a"(5), "b"(low), "c"(flags), "d"(0)
-			 : "memory", "r8", "r9", "r10", "r11");
-	return (int)ret;
+	return i386_call(I386_OPEN, (long)low, flags, 0);
 }
-#endif
 
 void client_other_architectures_see_no_device(void)
 {
-#ifdef __x86_64__
-	signal(SIGSEGV, client_exit_well); /* a kernel without i386 calls */
+	if (!i386_works())
+		return;
 	IS(open_i386("/etc/passwd", O_RDONLY) >= 0);
 	IS(open_i386(NODE, O_RDWR) == -ENOENT);
-#endif
 }
