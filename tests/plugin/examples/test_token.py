@@ -216,7 +216,7 @@ def test_a_fuzz_run_in_the_process_finds_what_only_right_arguments_reach(scratch
 @NO_THREADS
 def test_a_fuzz_run_makes_made_up_calls_by_the_roles_of_their_fields(scratch):
     path = scratch / "trace"
-    said(UVERBSCTL, "fuzz", "--programs", "400", "--", *HFI1, "--plugin", TOKEN, "--trace", path)
+    said(UVERBSCTL, "fuzz", "--programs", "400", "--seconds", "600", "--", *HFI1, "--plugin", TOKEN, "--trace", path)
     calls = [c for c in calls_of(path) if c["object"] == "TOKEN"]
     good = {verb: [c for c in calls if c["verb"] == verb and not c["result"] < 0] for verb in {c["verb"] for c in calls}}
     assert {v for v, found in good.items() if found} == {
