@@ -42,8 +42,9 @@ static void *beside_thread(void *arg)
 
 static int steps_make_beside(const struct uvd_prog_node_ops *ops, struct uvd_prog_step *const *steps, unsigned int n)
 {
-	static struct beside beside[UVD_PROG_MAX_BESIDE]; /* threads that wait for one that did not start keep it */
-	pthread_barrier_t start;
+	/* Threads that wait for one that did not start keep both. */
+	static struct beside beside[UVD_PROG_MAX_BESIDE];
+	static pthread_barrier_t start;
 
 	pthread_barrier_init(&start, NULL, n);
 	for (unsigned int k = 0; k < n; k++) {
