@@ -107,23 +107,23 @@ static int ah_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return uvd_object_free(uobj);
 }
 
-static const uvd_step create_steps[] = {
+static const uvd_step ah_create_steps[] = {
 	ah_decode_create, ah_new_handle, ah_check_port, ah_find_pd, check_av, create_ah, ah_answer_create, NULL,
 };
-static const uvd_step destroy_steps[] = { destroy_ah, NULL };
+static const uvd_step ah_destroy_steps[] = { destroy_ah, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row ah_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_AH, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_ah),
-		  sizeof(struct ib_uverbs_create_ah_resp), create_steps),
-	UVD_WRITE(IB_USER_VERBS_CMD_DESTROY_AH, 0, sizeof(struct ib_uverbs_destroy_ah), 0, destroy_steps),
+		  sizeof(struct ib_uverbs_create_ah_resp), ah_create_steps),
+	UVD_WRITE(IB_USER_VERBS_CMD_DESTROY_AH, 0, sizeof(struct ib_uverbs_destroy_ah), 0, ah_destroy_steps),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row ah_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_AH_HANDLE, UVERBS_OBJECT_AH, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_AH_DESTROY, destroy_attrs, NULL),
+static const struct uvd_method_row ah_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_AH_DESTROY, ah_destroy_attrs, NULL),
 };
 
 const struct uvd_object_row uvd_object_ah = {
@@ -132,7 +132,7 @@ const struct uvd_object_row uvd_object_ah = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(ah),
 	.destroy = ah_destroy_uobj,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, ah_methods),
+	UVD_ROWS(writes, ah_writes),
 	.needs = { UVD_OP(create_ah), UVD_OP(destroy_ah) },
 };

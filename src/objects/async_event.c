@@ -26,14 +26,14 @@ static int async_event_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_re
 	return 0;
 }
 
-static const uvd_step alloc_steps[] = { alloc_async_event, NULL };
+static const uvd_step async_event_alloc_steps[] = { alloc_async_event, NULL };
 
-static const struct uvd_attr_row alloc_attrs[] = {
+static const struct uvd_attr_row async_event_alloc_attrs[] = {
 	UVD_FD(UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, UVERBS_OBJECT_ASYNC_EVENT, UVD_UOBJ_NEW, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_ASYNC_EVENT_ALLOC, alloc_attrs, alloc_steps),
+static const struct uvd_method_row async_event_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_ASYNC_EVENT_ALLOC, async_event_alloc_attrs, async_event_alloc_steps),
 };
 
 const struct uvd_object_row uvd_object_async_event = {
@@ -41,5 +41,5 @@ const struct uvd_object_row uvd_object_async_event = {
 	.id = UVERBS_OBJECT_ASYNC_EVENT,
 	.cls = UVD_CLASS_FD,
 	.destroy = async_event_destroy_uobj,
-	UVD_ROWS(methods, methods),
+	UVD_ROWS(methods, async_event_methods),
 };

@@ -34,11 +34,11 @@ static int comp_channel_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_r
 	return 0;
 }
 
-static const uvd_step create_steps[] = { comp_channel_decode_create, create_comp_channel, NULL };
+static const uvd_step comp_channel_create_steps[] = { comp_channel_decode_create, create_comp_channel, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row comp_channel_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, UVD_WRITE_RESP, sizeof(struct ib_uverbs_create_comp_channel),
-		  sizeof(struct ib_uverbs_create_comp_channel_resp), create_steps),
+		  sizeof(struct ib_uverbs_create_comp_channel_resp), comp_channel_create_steps),
 };
 
 const struct uvd_object_row uvd_object_comp_channel = {
@@ -46,6 +46,6 @@ const struct uvd_object_row uvd_object_comp_channel = {
 	.id = UVERBS_OBJECT_COMP_CHANNEL,
 	.cls = UVD_CLASS_FD,
 	.destroy = comp_channel_destroy_uobj,
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(writes, comp_channel_writes),
 	.needs = { UVD_OP(dealloc_pd) },
 };

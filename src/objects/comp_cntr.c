@@ -145,17 +145,17 @@ static int query_caps(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = { create_comp_cntr, NULL };
-static const uvd_step modify_steps[] = { modify_comp_cntr, NULL };
-static const uvd_step read_steps[] = { read_comp_cntr, NULL };
+static const uvd_step comp_cntr_create_steps[] = { create_comp_cntr, NULL };
+static const uvd_step comp_cntr_modify_steps[] = { modify_comp_cntr, NULL };
+static const uvd_step comp_cntr_read_steps[] = { read_comp_cntr, NULL };
 static const uvd_step attach_steps[] = { comp_cntr_attach, NULL };
 static const uvd_step query_caps_steps[] = { uvd_step_context, query_caps, NULL };
 
-static const struct uvd_attr_row create_attrs[] = {
+static const struct uvd_attr_row comp_cntr_create_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_CREATE_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_UOBJ_NEW, UVD_MANDATORY),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row comp_cntr_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
@@ -166,7 +166,7 @@ static const struct uvd_attr_row modify_attrs[] = {
 	UVD_PTR_IN(UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, sizeof(uint64_t), UVD_MANDATORY),
 };
 
-static const struct uvd_attr_row read_attrs[] = {
+static const struct uvd_attr_row comp_cntr_read_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_READ_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_CONST_IN(UVERBS_ATTR_READ_COMP_CNTR_ENTRY, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, sizeof(uint64_t), UVD_MANDATORY),
@@ -184,11 +184,11 @@ static const struct uvd_attr_row query_caps_attrs[] = {
 	UVD_PTR_OUT(UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_SUPPORTED_QP_ATTACH_OPS, sizeof(uint32_t), 0),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_CREATE, create_attrs, create_steps),
-	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_DESTROY, destroy_attrs, NULL),
-	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_MODIFY, modify_attrs, modify_steps),
-	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_READ, read_attrs, read_steps),
+static const struct uvd_method_row comp_cntr_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_CREATE, comp_cntr_create_attrs, comp_cntr_create_steps),
+	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_DESTROY, comp_cntr_destroy_attrs, NULL),
+	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_MODIFY, modify_attrs, comp_cntr_modify_steps),
+	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_READ, comp_cntr_read_attrs, comp_cntr_read_steps),
 };
 
 static const struct uvd_method_row qp_methods[] = {
@@ -205,7 +205,7 @@ const struct uvd_object_row uvd_object_comp_cntr = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(comp_cntr),
 	.destroy = comp_cntr_destroy_uobj,
-	UVD_ROWS(methods, methods),
+	UVD_ROWS(methods, comp_cntr_methods),
 	.needs = { UVD_OP(destroy_comp_cntr) },
 };
 

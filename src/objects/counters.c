@@ -55,27 +55,27 @@ static int counters_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reaso
 	return ret ? ret : uvd_object_free(uobj);
 }
 
-static const uvd_step create_steps[] = { create_counters, NULL };
-static const uvd_step read_steps[] = { read_counters, NULL };
+static const uvd_step counters_create_steps[] = { create_counters, NULL };
+static const uvd_step counters_read_steps[] = { read_counters, NULL };
 
-static const struct uvd_attr_row create_attrs[] = {
+static const struct uvd_attr_row counters_create_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_CREATE_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_UOBJ_NEW, UVD_MANDATORY),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row counters_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_attr_row read_attrs[] = {
+static const struct uvd_attr_row counters_read_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_READ_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_PTR_OUT_MIN(UVERBS_ATTR_READ_COUNTERS_BUFF, 0, UVD_MANDATORY),
 	UVD_FLAGS_IN(UVERBS_ATTR_READ_COUNTERS_FLAGS, 0),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_COUNTERS_CREATE, create_attrs, create_steps),
-	UVD_METHOD(UVERBS_METHOD_COUNTERS_DESTROY, destroy_attrs, NULL),
-	UVD_METHOD(UVERBS_METHOD_COUNTERS_READ, read_attrs, read_steps),
+static const struct uvd_method_row counters_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_COUNTERS_CREATE, counters_create_attrs, counters_create_steps),
+	UVD_METHOD(UVERBS_METHOD_COUNTERS_DESTROY, counters_destroy_attrs, NULL),
+	UVD_METHOD(UVERBS_METHOD_COUNTERS_READ, counters_read_attrs, counters_read_steps),
 };
 
 const struct uvd_object_row uvd_object_counters = {
@@ -84,6 +84,6 @@ const struct uvd_object_row uvd_object_counters = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(counters),
 	.destroy = counters_destroy_uobj,
-	UVD_ROWS(methods, methods),
+	UVD_ROWS(methods, counters_methods),
 	.needs = { UVD_OP(destroy_counters) },
 };

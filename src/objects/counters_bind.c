@@ -36,7 +36,7 @@ static const struct uvd_attr_row bind_qp_attrs[] = {
 	UVD_IDR(UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE, UVERBS_OBJECT_QP, UVD_UOBJ_WRITE, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row counters_methods[] = {
+static const struct uvd_method_row counters_bind_methods[] = {
 	{
 		.name = "UVERBSD_METHOD_COUNTERS_BIND_QP",
 		.id = UVERBSD_METHOD_COUNTERS_BIND_QP,
@@ -50,5 +50,5 @@ const struct uvd_object_row uvd_object_counters_bind = {
 	.name = "UVERBS_OBJECT_COUNTERS",
 	.id = UVERBS_OBJECT_COUNTERS,
 	.cls = UVD_CLASS_NONE,
-	UVD_ROWS(methods, counters_methods),
+	UVD_ROWS(methods, counters_bind_methods),
 };

@@ -287,40 +287,40 @@ static int cq_answer_destroy_ioctl(struct uvd_req *req)
  * As in the kernel, write() commands check comp_vector before they look up anything; the ioctl method checks it after
  * all handles were looked up.
  */
-static const uvd_step create_write_steps[] = {
+static const uvd_step cq_create_write_steps[] = {
 	cq_decode_create, check_comp_vector, cq_new_handle,    find_channel,
 	create_cq,	  cq_answer_queue,   cq_answer_create, NULL,
 };
-static const uvd_step create_ex_steps[] = {
+static const uvd_step cq_create_ex_steps[] = {
 	cq_decode_create_ex, check_comp_vector, cq_new_handle,	  find_channel,
 	create_cq,	     cq_answer_queue,	cq_answer_create, NULL,
 };
-static const uvd_step create_ioctl_steps[] = {
+static const uvd_step cq_create_ioctl_steps[] = {
 	cq_decode_create_ioctl, check_comp_vector, create_cq_in_buffer, cq_answer_queue, cq_answer_create_ioctl, NULL,
 };
 static const uvd_step resize_steps[] = { resize_cq, NULL };
-static const uvd_step modify_steps[] = { modify_cq, NULL };
-static const uvd_step destroy_write_steps[] = { cq_destroy_write, NULL };
-static const uvd_step destroy_ioctl_steps[] = { cq_answer_destroy_ioctl, NULL };
+static const uvd_step cq_modify_steps[] = { modify_cq, NULL };
+static const uvd_step cq_destroy_write_steps[] = { cq_destroy_write, NULL };
+static const uvd_step cq_destroy_ioctl_steps[] = { cq_answer_destroy_ioctl, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row cq_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_CQ, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_cq),
-		  sizeof(struct ib_uverbs_create_cq_resp), create_write_steps, UVD_OP(create_cq)),
+		  sizeof(struct ib_uverbs_create_cq_resp), cq_create_write_steps, UVD_OP(create_cq)),
 	UVD_WRITE(IB_USER_VERBS_CMD_RESIZE_CQ, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_resize_cq),
 		  sizeof(struct ib_uverbs_resize_cq_resp), resize_steps, UVD_OP(resize_cq)),
 	UVD_WRITE(IB_USER_VERBS_CMD_DESTROY_CQ, UVD_WRITE_RESP, sizeof(struct ib_uverbs_destroy_cq),
-		  sizeof(struct ib_uverbs_destroy_cq_resp), destroy_write_steps, UVD_OP(destroy_cq)),
+		  sizeof(struct ib_uverbs_destroy_cq_resp), cq_destroy_write_steps, UVD_OP(destroy_cq)),
 	UVD_WRITE(IB_USER_VERBS_CMD_POLL_CQ, UVD_WRITE_RESP, sizeof(struct ib_uverbs_poll_cq),
 		  sizeof(struct ib_uverbs_poll_cq_resp), uvd_poll_cq_steps, UVD_OP(poll_cq)),
 	UVD_WRITE(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, 0, sizeof(struct ib_uverbs_req_notify_cq), 0,
 		  uvd_req_notify_cq_steps, UVD_OP(req_notify_cq)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_CQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_create_cq),
-		  sizeof(struct ib_uverbs_ex_create_cq_resp), create_ex_steps, UVD_OP(create_cq)),
+		  sizeof(struct ib_uverbs_ex_create_cq_resp), cq_create_ex_steps, UVD_OP(create_cq)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_MODIFY_CQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_modify_cq),
-		  0, modify_steps, UVD_OP(modify_cq)),
+		  0, cq_modify_steps, UVD_OP(modify_cq)),
 };
 
-static const struct uvd_attr_row create_attrs[] = {
+static const struct uvd_attr_row cq_create_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_CREATE_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_CQE, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_USER_HANDLE, sizeof(uint64_t), UVD_MANDATORY),
@@ -337,14 +337,14 @@ static const struct uvd_attr_row create_attrs[] = {
 	UVD_UHW(),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row cq_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_DESTROY_CQ_RESP, sizeof(struct ib_uverbs_destroy_cq_resp), UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_CQ_CREATE, create_attrs, create_ioctl_steps),
-	UVD_METHOD(UVERBS_METHOD_CQ_DESTROY, destroy_attrs, destroy_ioctl_steps),
+static const struct uvd_method_row cq_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_CQ_CREATE, cq_create_attrs, cq_create_ioctl_steps),
+	UVD_METHOD(UVERBS_METHOD_CQ_DESTROY, cq_destroy_attrs, cq_destroy_ioctl_steps),
 };
 
 const struct uvd_object_row uvd_object_cq = {
@@ -353,7 +353,7 @@ const struct uvd_object_row uvd_object_cq = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(cq),
 	.destroy = cq_destroy_uobj,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, cq_methods),
+	UVD_ROWS(writes, cq_writes),
 	.needs = { UVD_OP(destroy_cq) },
 };

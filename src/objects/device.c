@@ -150,7 +150,7 @@ static const uvd_step query_context_steps[] = { uvd_step_context, query_context,
 static const uvd_step invoke_write_steps[] = { uvd_step_invoke_write, NULL };
 static const uvd_step info_handles_steps[] = { uvd_step_info_handles, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row device_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_GET_CONTEXT, UVD_WRITE_RESP | UVD_WRITE_UDATA | UVD_WRITE_NO_CONTEXT,
 		  sizeof(struct ib_uverbs_get_context), sizeof(struct ib_uverbs_get_context_resp),
 		  get_context_write_steps),
@@ -214,7 +214,7 @@ static const struct uvd_attr_row query_gid_entry_attrs[] = {
 			   sizeof(struct ib_uverbs_gid_entry), UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
+static const struct uvd_method_row device_methods[] = {
 	UVD_METHOD(UVERBS_METHOD_INVOKE_WRITE, invoke_write_attrs, invoke_write_steps),
 	UVD_METHOD(UVERBS_METHOD_INFO_HANDLES, info_handles_attrs, info_handles_steps),
 	UVD_METHOD(UVERBS_METHOD_QUERY_PORT, query_port_attrs, uvd_query_port_ioctl_steps),
@@ -229,7 +229,7 @@ const struct uvd_object_row uvd_object_device = {
 	.name = "UVERBS_OBJECT_DEVICE",
 	.id = UVERBS_OBJECT_DEVICE,
 	.cls = UVD_CLASS_NONE,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, device_methods),
+	UVD_ROWS(writes, device_writes),
 	.needs = { UVD_OP(alloc_context), UVD_OP(dealloc_context) },
 };

@@ -38,21 +38,21 @@ static int dm_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return ret ? ret : uvd_object_free(uobj);
 }
 
-static const uvd_step alloc_steps[] = { alloc_dm, NULL };
+static const uvd_step dm_alloc_steps[] = { alloc_dm, NULL };
 
-static const struct uvd_attr_row alloc_attrs[] = {
+static const struct uvd_attr_row dm_alloc_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_ALLOC_DM_HANDLE, UVERBS_OBJECT_DM, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DM_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DM_ALIGNMENT, sizeof(uint32_t), UVD_MANDATORY),
 };
 
-static const struct uvd_attr_row free_attrs[] = {
+static const struct uvd_attr_row dm_free_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_FREE_DM_HANDLE, UVERBS_OBJECT_DM, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_DM_ALLOC, alloc_attrs, alloc_steps),
-	UVD_METHOD(UVERBS_METHOD_DM_FREE, free_attrs, NULL),
+static const struct uvd_method_row dm_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_DM_ALLOC, dm_alloc_attrs, dm_alloc_steps),
+	UVD_METHOD(UVERBS_METHOD_DM_FREE, dm_free_attrs, NULL),
 };
 
 const struct uvd_object_row uvd_object_dm = {
@@ -61,6 +61,6 @@ const struct uvd_object_row uvd_object_dm = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(dm),
 	.destroy = dm_destroy_uobj,
-	UVD_ROWS(methods, methods),
+	UVD_ROWS(methods, dm_methods),
 	.needs = { UVD_OP(dealloc_dm) },
 };

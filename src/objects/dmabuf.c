@@ -24,15 +24,15 @@ static int dmabuf_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason 
 	return 0;
 }
 
-static const uvd_step alloc_steps[] = { alloc_dmabuf, NULL };
+static const uvd_step dmabuf_alloc_steps[] = { alloc_dmabuf, NULL };
 
-static const struct uvd_attr_row alloc_attrs[] = {
+static const struct uvd_attr_row dmabuf_alloc_attrs[] = {
 	UVD_FD(UVERBS_ATTR_ALLOC_DMABUF_HANDLE, UVERBS_OBJECT_DMABUF, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMABUF_PGOFF, sizeof(uint64_t), UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_DMABUF_ALLOC, alloc_attrs, alloc_steps),
+static const struct uvd_method_row dmabuf_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_DMABUF_ALLOC, dmabuf_alloc_attrs, dmabuf_alloc_steps),
 };
 
 const struct uvd_object_row uvd_object_dmabuf = {
@@ -40,6 +40,6 @@ const struct uvd_object_row uvd_object_dmabuf = {
 	.id = UVERBS_OBJECT_DMABUF,
 	.cls = UVD_CLASS_FD,
 	.destroy = dmabuf_destroy_uobj,
-	UVD_ROWS(methods, methods),
+	UVD_ROWS(methods, dmabuf_methods),
 	.needs = { UVD_OP(pgoff_to_mmap_entry) },
 };

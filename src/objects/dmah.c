@@ -58,7 +58,7 @@ static int dmah_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason wh
 	return ret ? ret : uvd_object_free(uobj);
 }
 
-static const uvd_step alloc_steps[] = { alloc_dmah, NULL };
+static const uvd_step dmah_alloc_steps[] = { alloc_dmah, NULL };
 
 /* The element that the client chooses is the value. The elements have no data. */
 static const struct uvd_attr_row mem_types[] = {
@@ -66,20 +66,20 @@ static const struct uvd_attr_row mem_types[] = {
 	{ .name = "TPH_MEM_TYPE_PM", .id = 1, .type = UVD_ATTR_PTR_IN },
 };
 
-static const struct uvd_attr_row alloc_attrs[] = {
+static const struct uvd_attr_row dmah_alloc_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_ALLOC_DMAH_HANDLE, UVERBS_OBJECT_DMAH, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMAH_CPU_ID, sizeof(uint32_t), 0),
 	UVD_ENUM_IN(UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE, mem_types, 0),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMAH_PH, sizeof(uint8_t), 0),
 };
 
-static const struct uvd_attr_row free_attrs[] = {
+static const struct uvd_attr_row dmah_free_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_FREE_DMA_HANDLE, UVERBS_OBJECT_DMAH, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_DMAH_ALLOC, alloc_attrs, alloc_steps),
-	UVD_METHOD(UVERBS_METHOD_DMAH_FREE, free_attrs, NULL),
+static const struct uvd_method_row dmah_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_DMAH_ALLOC, dmah_alloc_attrs, dmah_alloc_steps),
+	UVD_METHOD(UVERBS_METHOD_DMAH_FREE, dmah_free_attrs, NULL),
 };
 
 const struct uvd_object_row uvd_object_dmah = {
@@ -88,6 +88,6 @@ const struct uvd_object_row uvd_object_dmah = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(dmah),
 	.destroy = dmah_destroy_uobj,
-	UVD_ROWS(methods, methods),
+	UVD_ROWS(methods, dmah_methods),
 	.needs = { UVD_OP(dealloc_dmah), UVD_OP(alloc_dmah) },
 };

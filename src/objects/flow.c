@@ -172,25 +172,25 @@ static int flow_destroy_write(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = {
+static const uvd_step flow_create_steps[] = {
 	flow_decode_create, flow_new_handle, flow_check_port, flow_find_qp, create_flow, flow_answer_create, NULL,
 };
-static const uvd_step destroy_steps[] = { flow_destroy_write, NULL };
+static const uvd_step flow_destroy_steps[] = { flow_destroy_write, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row flow_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_FLOW, UVD_WRITE_EX | UVD_WRITE_UDATA,
-		  sizeof(struct ib_uverbs_create_flow), sizeof(struct ib_uverbs_create_flow_resp), create_steps,
+		  sizeof(struct ib_uverbs_create_flow), sizeof(struct ib_uverbs_create_flow_resp), flow_create_steps,
 		  UVD_OP(create_flow)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_DESTROY_FLOW, UVD_WRITE_EX | UVD_WRITE_UDATA,
-		  sizeof(struct ib_uverbs_destroy_flow), 0, destroy_steps, UVD_OP(destroy_flow)),
+		  sizeof(struct ib_uverbs_destroy_flow), 0, flow_destroy_steps, UVD_OP(destroy_flow)),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row flow_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_FLOW_HANDLE, UVERBS_OBJECT_FLOW, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_FLOW_DESTROY, destroy_attrs, NULL),
+static const struct uvd_method_row flow_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_FLOW_DESTROY, flow_destroy_attrs, NULL),
 };
 
 const struct uvd_object_row uvd_object_flow = {
@@ -199,7 +199,7 @@ const struct uvd_object_row uvd_object_flow = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(flow),
 	.destroy = flow_destroy_uobj,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, flow_methods),
+	UVD_ROWS(writes, flow_writes),
 	.needs = { UVD_OP(destroy_flow) },
 };

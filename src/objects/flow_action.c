@@ -13,12 +13,12 @@ static int flow_action_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_re
 	return ret ? ret : uvd_object_free(uobj);
 }
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row flow_action_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_FLOW_ACTION_HANDLE, UVERBS_OBJECT_FLOW_ACTION, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_FLOW_ACTION_DESTROY, destroy_attrs, NULL),
+static const struct uvd_method_row flow_action_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_FLOW_ACTION_DESTROY, flow_action_destroy_attrs, NULL),
 };
 
 const struct uvd_object_row uvd_object_flow_action = {
@@ -26,6 +26,6 @@ const struct uvd_object_row uvd_object_flow_action = {
 	.id = UVERBS_OBJECT_FLOW_ACTION,
 	.cls = UVD_CLASS_IDR,
 	.destroy = flow_action_destroy_uobj,
-	UVD_ROWS(methods, methods),
+	UVD_ROWS(methods, flow_action_methods),
 	.needs = { UVD_OP(destroy_flow_action) },
 };

@@ -204,25 +204,25 @@ static int mr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return uvd_object_free(uobj);
 }
 
-static const uvd_step reg_steps[] = {
+static const uvd_step mr_reg_steps[] = {
 	decode_reg, check_offset, mr_new_handle, mr_check_access, mr_find_pd, mr_reg, answer_reg, NULL,
 };
 static const uvd_step dereg_steps[] = { dereg_mr, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row mr_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_REG_MR, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_reg_mr),
-		  sizeof(struct ib_uverbs_reg_mr_resp), reg_steps, UVD_OP(reg_mr)),
+		  sizeof(struct ib_uverbs_reg_mr_resp), mr_reg_steps, UVD_OP(reg_mr)),
 	UVD_WRITE(IB_USER_VERBS_CMD_REREG_MR, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_rereg_mr),
 		  sizeof(struct ib_uverbs_rereg_mr_resp), uvd_rereg_mr_steps, UVD_OP(rereg_mr)),
 	UVD_WRITE(IB_USER_VERBS_CMD_DEREG_MR, 0, sizeof(struct ib_uverbs_dereg_mr), 0, dereg_steps, UVD_OP(dereg_mr)),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row mr_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_MR_HANDLE, UVERBS_OBJECT_MR, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_MR_DESTROY, destroy_attrs, NULL),
+static const struct uvd_method_row mr_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_MR_DESTROY, mr_destroy_attrs, NULL),
 };
 
 const struct uvd_object_row uvd_object_mr = {
@@ -231,7 +231,7 @@ const struct uvd_object_row uvd_object_mr = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(mr),
 	.destroy = mr_destroy_uobj,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, mr_methods),
+	UVD_ROWS(writes, mr_writes),
 	.needs = { UVD_OP(dereg_mr) },
 };

@@ -153,7 +153,7 @@ static int reg_memory(struct uvd_req *req, const struct uvd_mr_reg *reg)
 	return !ret && mr->registration ? mr->registration->end(mr, -EOPNOTSUPP) : ret;
 }
 
-static int mr_methods_reg_mr(struct uvd_req *req)
+static int mr_ioctl_reg_mr(struct uvd_req *req)
 {
 	struct uvd_uobject *dmah = uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_DMA_HANDLE);
 	struct uvd_mr_reg reg = {
@@ -286,10 +286,10 @@ static int query_mr(struct uvd_req *req)
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const uvd_step reg_dmabuf_steps[] = { reg_dmabuf_mr, answer_dmabuf_mr, NULL };
-static const uvd_step reg_steps[] = { mr_methods_reg_mr, answer_reg_mr, NULL };
+static const uvd_step mr_ioctl_reg_steps[] = { mr_ioctl_reg_mr, answer_reg_mr, NULL };
 static const uvd_step reg_dm_steps[] = { reg_dm_mr, answer_dm_mr, NULL };
 static const uvd_step advise_steps[] = { advise_mr, NULL };
-static const uvd_step query_steps[] = { query_mr, NULL };
+static const uvd_step mr_ioctl_query_steps[] = { query_mr, NULL };
 
 static const struct uvd_attr_row reg_dm_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_REG_DM_MR_HANDLE, UVERBS_OBJECT_MR, UVD_UOBJ_NEW, UVD_MANDATORY),
@@ -345,12 +345,12 @@ static const struct uvd_attr_row reg_attrs[] = {
 	UVD_UHW(),
 };
 
-static const struct uvd_method_row methods[] = {
+static const struct uvd_method_row mr_ioctl_methods[] = {
 	UVD_METHOD(UVERBS_METHOD_DM_MR_REG, reg_dm_attrs, reg_dm_steps),
 	UVD_METHOD(UVERBS_METHOD_ADVISE_MR, advise_attrs, advise_steps),
-	UVD_METHOD(UVERBS_METHOD_QUERY_MR, query_attrs, query_steps),
+	UVD_METHOD(UVERBS_METHOD_QUERY_MR, query_attrs, mr_ioctl_query_steps),
 	UVD_METHOD(UVERBS_METHOD_REG_DMABUF_MR, reg_dmabuf_attrs, reg_dmabuf_steps),
-	UVD_METHOD(UVERBS_METHOD_REG_MR, reg_attrs, reg_steps),
+	UVD_METHOD(UVERBS_METHOD_REG_MR, reg_attrs, mr_ioctl_reg_steps),
 };
 
 /* Adds methods to the object of mr.c. */
@@ -358,5 +358,5 @@ const struct uvd_object_row uvd_object_mr_methods = {
 	.name = "UVERBS_OBJECT_MR",
 	.id = UVERBS_OBJECT_MR,
 	.cls = UVD_CLASS_NONE,
-	UVD_ROWS(methods, methods),
+	UVD_ROWS(methods, mr_ioctl_methods),
 };

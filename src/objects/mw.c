@@ -91,24 +91,24 @@ static int mw_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return uvd_object_free(uobj);
 }
 
-static const uvd_step alloc_steps[] = {
+static const uvd_step mw_alloc_steps[] = {
 	mw_decode_alloc, mw_new_handle, mw_find_pd, mw_check_type, alloc_mw, mw_answer_alloc, NULL,
 };
-static const uvd_step dealloc_steps[] = { dealloc_mw, NULL };
+static const uvd_step mw_dealloc_steps[] = { dealloc_mw, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row mw_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_ALLOC_MW, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_alloc_mw),
-		  sizeof(struct ib_uverbs_alloc_mw_resp), alloc_steps, UVD_OP(alloc_mw)),
-	UVD_WRITE(IB_USER_VERBS_CMD_DEALLOC_MW, 0, sizeof(struct ib_uverbs_dealloc_mw), 0, dealloc_steps,
+		  sizeof(struct ib_uverbs_alloc_mw_resp), mw_alloc_steps, UVD_OP(alloc_mw)),
+	UVD_WRITE(IB_USER_VERBS_CMD_DEALLOC_MW, 0, sizeof(struct ib_uverbs_dealloc_mw), 0, mw_dealloc_steps,
 		  UVD_OP(dealloc_mw)),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row mw_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_MW_HANDLE, UVERBS_OBJECT_MW, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_MW_DESTROY, destroy_attrs, NULL),
+static const struct uvd_method_row mw_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_MW_DESTROY, mw_destroy_attrs, NULL),
 };
 
 const struct uvd_object_row uvd_object_mw = {
@@ -117,7 +117,7 @@ const struct uvd_object_row uvd_object_mw = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(mw),
 	.destroy = mw_destroy_uobj,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, mw_methods),
+	UVD_ROWS(writes, mw_writes),
 	.needs = { UVD_OP(dealloc_mw) },
 };

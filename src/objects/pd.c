@@ -59,22 +59,22 @@ static int pd_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return ret ? ret : uvd_object_free(uobj);
 }
 
-static const uvd_step alloc_steps[] = { pd_decode_alloc, pd_new_handle, alloc_pd, pd_answer_alloc, NULL };
-static const uvd_step dealloc_steps[] = { dealloc_pd, NULL };
+static const uvd_step pd_alloc_steps[] = { pd_decode_alloc, pd_new_handle, alloc_pd, pd_answer_alloc, NULL };
+static const uvd_step pd_dealloc_steps[] = { dealloc_pd, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row pd_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_ALLOC_PD, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_alloc_pd),
-		  sizeof(struct ib_uverbs_alloc_pd_resp), alloc_steps, UVD_OP(alloc_pd)),
-	UVD_WRITE(IB_USER_VERBS_CMD_DEALLOC_PD, 0, sizeof(struct ib_uverbs_dealloc_pd), 0, dealloc_steps,
+		  sizeof(struct ib_uverbs_alloc_pd_resp), pd_alloc_steps, UVD_OP(alloc_pd)),
+	UVD_WRITE(IB_USER_VERBS_CMD_DEALLOC_PD, 0, sizeof(struct ib_uverbs_dealloc_pd), 0, pd_dealloc_steps,
 		  UVD_OP(dealloc_pd)),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row pd_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_PD_DESTROY, destroy_attrs, NULL),
+static const struct uvd_method_row pd_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_PD_DESTROY, pd_destroy_attrs, NULL),
 };
 
 const struct uvd_object_row uvd_object_pd = {
@@ -83,7 +83,7 @@ const struct uvd_object_row uvd_object_pd = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(pd),
 	.destroy = pd_destroy_uobj,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, pd_methods),
+	UVD_ROWS(writes, pd_writes),
 	.needs = { UVD_OP(dealloc_pd) },
 };

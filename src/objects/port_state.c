@@ -30,7 +30,7 @@ static const struct uvd_attr_row set_state_attrs[] = {
 	UVD_CONST_IN(UVERBSD_ATTR_PORT_SET_STATE_UP, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
+static const struct uvd_method_row port_state_methods[] = {
 	UVD_METHOD(UVERBSD_METHOD_PORT_SET_STATE, set_state_attrs, set_state_steps),
 };
 
@@ -38,7 +38,7 @@ static const struct uvd_object_row port_object = {
 	.name = "UVERBSD_OBJECT_PORT",
 	.id = UVERBSD_OBJECT_PORT,
 	.cls = UVD_CLASS_NONE,
-	UVD_ROWS(methods, methods),
+	UVD_ROWS(methods, port_state_methods),
 };
 
 static const struct uvd_object_row *const objects[] = { &port_object, NULL };

@@ -454,15 +454,15 @@ static int qp_answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_write_steps[] = {
+static const uvd_step qp_create_write_steps[] = {
 	qp_decode_create, qp_check_type, qp_new_handle,	   qp_find_objects,
 	create_qp,	  answer_queues, qp_answer_create, NULL,
 };
-static const uvd_step create_ex_steps[] = {
+static const uvd_step qp_create_ex_steps[] = {
 	qp_decode_create_ex, qp_check_type, qp_new_handle, check_ind_table,  qp_find_objects,
 	check_create_flags,  create_qp,	    answer_queues, qp_answer_create, NULL,
 };
-static const uvd_step create_ioctl_steps[] = {
+static const uvd_step qp_create_ioctl_steps[] = {
 	qp_decode_create_ioctl,
 	qp_check_type,
 	qp_find_objects_ioctl,
@@ -473,18 +473,18 @@ static const uvd_step create_ioctl_steps[] = {
 	qp_answer_create_ioctl,
 	NULL,
 };
-static const uvd_step destroy_write_steps[] = { qp_destroy_write, NULL };
-static const uvd_step destroy_ioctl_steps[] = { qp_answer_destroy_ioctl, NULL };
+static const uvd_step qp_destroy_write_steps[] = { qp_destroy_write, NULL };
+static const uvd_step qp_destroy_ioctl_steps[] = { qp_answer_destroy_ioctl, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row qp_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_QP, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_qp),
-		  sizeof(struct ib_uverbs_create_qp_resp), create_write_steps, UVD_OP(create_qp)),
+		  sizeof(struct ib_uverbs_create_qp_resp), qp_create_write_steps, UVD_OP(create_qp)),
 	UVD_WRITE(IB_USER_VERBS_CMD_QUERY_QP, UVD_WRITE_RESP, sizeof(struct ib_uverbs_query_qp),
 		  sizeof(struct ib_uverbs_query_qp_resp), uvd_query_qp_steps, UVD_OP(query_qp)),
 	UVD_WRITE(IB_USER_VERBS_CMD_MODIFY_QP, 0, sizeof(struct ib_uverbs_modify_qp), 0, uvd_modify_qp_steps,
 		  UVD_OP(modify_qp)),
 	UVD_WRITE(IB_USER_VERBS_CMD_DESTROY_QP, UVD_WRITE_RESP, sizeof(struct ib_uverbs_destroy_qp),
-		  sizeof(struct ib_uverbs_destroy_qp_resp), destroy_write_steps, UVD_OP(destroy_qp)),
+		  sizeof(struct ib_uverbs_destroy_qp_resp), qp_destroy_write_steps, UVD_OP(destroy_qp)),
 	UVD_WRITE(IB_USER_VERBS_CMD_POST_SEND, UVD_WRITE_RESP, sizeof(struct ib_uverbs_post_send),
 		  sizeof(struct ib_uverbs_post_send_resp), uvd_post_send_steps, UVD_OP(post_send)),
 	UVD_WRITE(IB_USER_VERBS_CMD_POST_RECV, UVD_WRITE_RESP, sizeof(struct ib_uverbs_post_recv),
@@ -494,12 +494,12 @@ static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_DETACH_MCAST, 0, sizeof(struct ib_uverbs_detach_mcast), 0, uvd_detach_mcast_steps,
 		  UVD_OP(detach_mcast)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_QP, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_create_qp),
-		  sizeof(struct ib_uverbs_ex_create_qp_resp), create_ex_steps, UVD_OP(create_qp)),
+		  sizeof(struct ib_uverbs_ex_create_qp_resp), qp_create_ex_steps, UVD_OP(create_qp)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_MODIFY_QP, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_modify_qp),
 		  sizeof(struct ib_uverbs_ex_modify_qp_resp), uvd_modify_qp_ex_steps, UVD_OP(modify_qp)),
 };
 
-static const struct uvd_attr_row create_attrs[] = {
+static const struct uvd_attr_row qp_create_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_CREATE_QP_HANDLE, UVERBS_OBJECT_QP, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_IDR(UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_UOBJ_READ, 0),
 	UVD_IDR(UVERBS_ATTR_CREATE_QP_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_READ, 0),
@@ -523,14 +523,14 @@ static const struct uvd_attr_row create_attrs[] = {
 	UVD_UHW(),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row qp_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_QP_HANDLE, UVERBS_OBJECT_QP, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_DESTROY_QP_RESP, sizeof(struct ib_uverbs_destroy_qp_resp), UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_QP_CREATE, create_attrs, create_ioctl_steps),
-	UVD_METHOD(UVERBS_METHOD_QP_DESTROY, destroy_attrs, destroy_ioctl_steps),
+static const struct uvd_method_row qp_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_QP_CREATE, qp_create_attrs, qp_create_ioctl_steps),
+	UVD_METHOD(UVERBS_METHOD_QP_DESTROY, qp_destroy_attrs, qp_destroy_ioctl_steps),
 };
 
 const struct uvd_object_row uvd_object_qp = {
@@ -539,7 +539,7 @@ const struct uvd_object_row uvd_object_qp = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(qp),
 	.destroy = qp_destroy_uobj,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, qp_methods),
+	UVD_ROWS(writes, qp_writes),
 	.needs = { UVD_OP(destroy_qp) },
 };

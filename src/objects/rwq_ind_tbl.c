@@ -144,25 +144,27 @@ static int rwq_ind_tbl_destroy_write(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = {
+static const uvd_step rwq_ind_tbl_create_steps[] = {
 	rwq_ind_tbl_decode_create, find_wqs, rwq_ind_tbl_new_handle, create_table, rwq_ind_tbl_answer_create, NULL,
 };
-static const uvd_step destroy_steps[] = { rwq_ind_tbl_destroy_write, NULL };
+static const uvd_step rwq_ind_tbl_destroy_steps[] = { rwq_ind_tbl_destroy_write, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row rwq_ind_tbl_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_RWQ_IND_TBL, UVD_WRITE_EX | UVD_WRITE_UDATA,
 		  sizeof(struct ib_uverbs_ex_create_rwq_ind_table),
-		  sizeof(struct ib_uverbs_ex_create_rwq_ind_table_resp), create_steps, UVD_OP(create_rwq_ind_table)),
+		  sizeof(struct ib_uverbs_ex_create_rwq_ind_table_resp), rwq_ind_tbl_create_steps,
+		  UVD_OP(create_rwq_ind_table)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_DESTROY_RWQ_IND_TBL, UVD_WRITE_EX | UVD_WRITE_UDATA,
-		  sizeof(struct ib_uverbs_ex_destroy_rwq_ind_table), 0, destroy_steps, UVD_OP(destroy_rwq_ind_table)),
+		  sizeof(struct ib_uverbs_ex_destroy_rwq_ind_table), 0, rwq_ind_tbl_destroy_steps,
+		  UVD_OP(destroy_rwq_ind_table)),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row rwq_ind_tbl_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_RWQ_IND_TBL_HANDLE, UVERBS_OBJECT_RWQ_IND_TBL, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_RWQ_IND_TBL_DESTROY, destroy_attrs, NULL),
+static const struct uvd_method_row rwq_ind_tbl_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_RWQ_IND_TBL_DESTROY, rwq_ind_tbl_destroy_attrs, NULL),
 };
 
 const struct uvd_object_row uvd_object_rwq_ind_tbl = {
@@ -171,7 +173,7 @@ const struct uvd_object_row uvd_object_rwq_ind_tbl = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(rwq_ind_table),
 	.destroy = rwq_ind_tbl_destroy_uobj,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, rwq_ind_tbl_methods),
+	UVD_ROWS(writes, rwq_ind_tbl_writes),
 	.needs = { UVD_OP(destroy_rwq_ind_table) },
 };

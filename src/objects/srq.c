@@ -294,36 +294,36 @@ static int srq_answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = {
+static const uvd_step srq_create_steps[] = {
 	srq_decode_create, srq_new_handle, srq_find_objects, create_srq, srq_answer_queue, srq_answer_create, NULL,
 };
 static const uvd_step create_xsrq_steps[] = {
 	decode_create_xsrq, srq_new_handle, srq_find_objects, create_srq, srq_answer_queue, srq_answer_create, NULL,
 };
-static const uvd_step create_ioctl_steps[] = {
+static const uvd_step srq_create_ioctl_steps[] = {
 	srq_decode_create_ioctl, srq_find_objects_ioctl, create_srq, srq_answer_queue, srq_answer_create_ioctl, NULL,
 };
-static const uvd_step modify_steps[] = { modify_srq, NULL };
-static const uvd_step query_steps[] = { query_srq, NULL };
-static const uvd_step destroy_write_steps[] = { srq_destroy_write, NULL };
-static const uvd_step destroy_ioctl_steps[] = { srq_answer_destroy_ioctl, NULL };
+static const uvd_step srq_modify_steps[] = { modify_srq, NULL };
+static const uvd_step srq_query_steps[] = { query_srq, NULL };
+static const uvd_step srq_destroy_write_steps[] = { srq_destroy_write, NULL };
+static const uvd_step srq_destroy_ioctl_steps[] = { srq_answer_destroy_ioctl, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row srq_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_SRQ, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_srq),
-		  sizeof(struct ib_uverbs_create_srq_resp), create_steps, UVD_OP(create_srq)),
+		  sizeof(struct ib_uverbs_create_srq_resp), srq_create_steps, UVD_OP(create_srq)),
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_XSRQ, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_xsrq),
 		  sizeof(struct ib_uverbs_create_srq_resp), create_xsrq_steps, UVD_OP(create_srq)),
-	UVD_WRITE(IB_USER_VERBS_CMD_MODIFY_SRQ, UVD_WRITE_UDATA, sizeof(struct ib_uverbs_modify_srq), 0, modify_steps,
-		  UVD_OP(modify_srq)),
+	UVD_WRITE(IB_USER_VERBS_CMD_MODIFY_SRQ, UVD_WRITE_UDATA, sizeof(struct ib_uverbs_modify_srq), 0,
+		  srq_modify_steps, UVD_OP(modify_srq)),
 	UVD_WRITE(IB_USER_VERBS_CMD_QUERY_SRQ, UVD_WRITE_RESP, sizeof(struct ib_uverbs_query_srq),
-		  sizeof(struct ib_uverbs_query_srq_resp), query_steps, UVD_OP(query_srq)),
+		  sizeof(struct ib_uverbs_query_srq_resp), srq_query_steps, UVD_OP(query_srq)),
 	UVD_WRITE(IB_USER_VERBS_CMD_DESTROY_SRQ, UVD_WRITE_RESP, sizeof(struct ib_uverbs_destroy_srq),
-		  sizeof(struct ib_uverbs_destroy_srq_resp), destroy_write_steps, UVD_OP(destroy_srq)),
+		  sizeof(struct ib_uverbs_destroy_srq_resp), srq_destroy_write_steps, UVD_OP(destroy_srq)),
 	UVD_WRITE(IB_USER_VERBS_CMD_POST_SRQ_RECV, UVD_WRITE_RESP, sizeof(struct ib_uverbs_post_srq_recv),
 		  sizeof(struct ib_uverbs_post_srq_recv_resp), uvd_post_srq_recv_steps, UVD_OP(post_srq_recv)),
 };
 
-static const struct uvd_attr_row create_attrs[] = {
+static const struct uvd_attr_row srq_create_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_HANDLE, UVERBS_OBJECT_SRQ, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_CONST_IN(UVERBS_ATTR_CREATE_SRQ_TYPE, UVD_MANDATORY),
@@ -342,14 +342,14 @@ static const struct uvd_attr_row create_attrs[] = {
 	UVD_UHW(),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row srq_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_SRQ_HANDLE, UVERBS_OBJECT_SRQ, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_DESTROY_SRQ_RESP, sizeof(struct ib_uverbs_destroy_srq_resp), UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_SRQ_CREATE, create_attrs, create_ioctl_steps),
-	UVD_METHOD(UVERBS_METHOD_SRQ_DESTROY, destroy_attrs, destroy_ioctl_steps),
+static const struct uvd_method_row srq_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_SRQ_CREATE, srq_create_attrs, srq_create_ioctl_steps),
+	UVD_METHOD(UVERBS_METHOD_SRQ_DESTROY, srq_destroy_attrs, srq_destroy_ioctl_steps),
 };
 
 const struct uvd_object_row uvd_object_srq = {
@@ -358,7 +358,7 @@ const struct uvd_object_row uvd_object_srq = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(srq),
 	.destroy = srq_destroy_uobj,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, srq_methods),
+	UVD_ROWS(writes, srq_writes),
 	.needs = { UVD_OP(destroy_srq) },
 };

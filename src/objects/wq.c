@@ -229,27 +229,27 @@ static int wq_answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = {
+static const uvd_step wq_create_steps[] = {
 	wq_decode_create, wq_new_handle, wq_find_objects, create_wq, wq_answer_create, NULL,
 };
-static const uvd_step create_ioctl_steps[] = {
+static const uvd_step wq_create_ioctl_steps[] = {
 	wq_decode_create_ioctl, wq_find_objects_ioctl, create_wq, wq_answer_create_ioctl, NULL,
 };
-static const uvd_step modify_steps[] = { modify_wq, NULL };
-static const uvd_step destroy_write_steps[] = { wq_destroy_write, NULL };
-static const uvd_step destroy_ioctl_steps[] = { wq_answer_destroy_ioctl, NULL };
+static const uvd_step wq_modify_steps[] = { modify_wq, NULL };
+static const uvd_step wq_destroy_write_steps[] = { wq_destroy_write, NULL };
+static const uvd_step wq_destroy_ioctl_steps[] = { wq_answer_destroy_ioctl, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row wq_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_WQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_create_wq),
-		  sizeof(struct ib_uverbs_ex_create_wq_resp), create_steps, UVD_OP(create_wq)),
+		  sizeof(struct ib_uverbs_ex_create_wq_resp), wq_create_steps, UVD_OP(create_wq)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_MODIFY_WQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_modify_wq),
-		  0, modify_steps, UVD_OP(modify_wq)),
+		  0, wq_modify_steps, UVD_OP(modify_wq)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_DESTROY_WQ, UVD_WRITE_EX | UVD_WRITE_UDATA,
 		  sizeof(struct ib_uverbs_ex_destroy_wq), sizeof(struct ib_uverbs_ex_destroy_wq_resp),
-		  destroy_write_steps, UVD_OP(destroy_wq)),
+		  wq_destroy_write_steps, UVD_OP(destroy_wq)),
 };
 
-static const struct uvd_attr_row create_attrs[] = {
+static const struct uvd_attr_row wq_create_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_CREATE_WQ_HANDLE, UVERBS_OBJECT_WQ, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_IDR(UVERBS_ATTR_CREATE_WQ_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_CONST_IN(UVERBS_ATTR_CREATE_WQ_TYPE, UVD_MANDATORY),
@@ -265,14 +265,14 @@ static const struct uvd_attr_row create_attrs[] = {
 	UVD_UHW(),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row wq_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_WQ_HANDLE, UVERBS_OBJECT_WQ, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_DESTROY_WQ_RESP, sizeof(uint32_t), UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_WQ_CREATE, create_attrs, create_ioctl_steps),
-	UVD_METHOD(UVERBS_METHOD_WQ_DESTROY, destroy_attrs, destroy_ioctl_steps),
+static const struct uvd_method_row wq_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_WQ_CREATE, wq_create_attrs, wq_create_ioctl_steps),
+	UVD_METHOD(UVERBS_METHOD_WQ_DESTROY, wq_destroy_attrs, wq_destroy_ioctl_steps),
 };
 
 const struct uvd_object_row uvd_object_wq = {
@@ -281,7 +281,7 @@ const struct uvd_object_row uvd_object_wq = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(wq),
 	.destroy = wq_destroy_uobj,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, wq_methods),
+	UVD_ROWS(writes, wq_writes),
 	.needs = { UVD_OP(destroy_wq) },
 };

@@ -315,7 +315,7 @@ static int xrcd_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason wh
 static const uvd_step open_steps[] = { xrcd_decode_open, open_xrcd, xrcd_answer_open, NULL };
 static const uvd_step close_steps[] = { close_xrcd, NULL };
 
-static const struct uvd_write_row writes[] = {
+static const struct uvd_write_row xrcd_writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_OPEN_XRCD, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_open_xrcd),
 		  sizeof(struct ib_uverbs_open_xrcd_resp), open_steps, UVD_OP(alloc_xrcd)),
 	UVD_WRITE(IB_USER_VERBS_CMD_CLOSE_XRCD, 0, sizeof(struct ib_uverbs_close_xrcd), 0, close_steps,
@@ -324,12 +324,12 @@ static const struct uvd_write_row writes[] = {
 		  sizeof(struct ib_uverbs_create_qp_resp), uvd_open_qp_steps, UVD_OP(alloc_xrcd)),
 };
 
-static const struct uvd_attr_row destroy_attrs[] = {
+static const struct uvd_attr_row xrcd_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_method_row methods[] = {
-	UVD_METHOD(UVERBS_METHOD_XRCD_DESTROY, destroy_attrs, NULL),
+static const struct uvd_method_row xrcd_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_XRCD_DESTROY, xrcd_destroy_attrs, NULL),
 };
 
 const struct uvd_object_row uvd_object_xrcd = {
@@ -338,7 +338,7 @@ const struct uvd_object_row uvd_object_xrcd = {
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(xrcd),
 	.destroy = xrcd_destroy_uobj,
-	UVD_ROWS(methods, methods),
-	UVD_ROWS(writes, writes),
+	UVD_ROWS(methods, xrcd_methods),
+	UVD_ROWS(writes, xrcd_writes),
 	.needs = { UVD_OP(dealloc_xrcd) },
 };
