@@ -28,7 +28,7 @@ enum {
 
 /*
  * Each serves the socket until the engine process closes it or breaks the protocol; uvd_loan_serve() ends after one
- * loan, of this thread. registers: as in struct uvd_child. The caller of uvd_questions_serve() has taken UVD_ROLE_QUESTIONS;
+ * loan, of this thread. registers: as in struct uvd_child. The caller of uvd_questions_serve() has taken UVD_PROCESS_QUESTIONS;
  * uvd_loan_serve() drops the capabilities that its loan does not need. The caller exits afterwards, and may wait in that for a
  * file of the client's.
  */
@@ -97,7 +97,7 @@ void uvd_children_close(struct uvd_children *c);
  * sandbox.c. Drops the capabilities that the role does not need, sets no_new_privs, and for QUESTIONS loads a filter
  * of system calls. Returns false if that fails: the process must not go on.
  */
-enum uvd_role { UVD_ROLE_BROKER, UVD_ROLE_QUESTIONS, UVD_ROLE_LOAN, UVD_ROLE_ENGINE };
-bool uvd_role_take(enum uvd_role role);
+enum uvd_process_role { UVD_PROCESS_BROKER, UVD_PROCESS_QUESTIONS, UVD_PROCESS_LOAN, UVD_PROCESS_ENGINE };
+bool uvd_process_role_take(enum uvd_process_role role);
 
 #endif

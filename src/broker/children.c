@@ -66,7 +66,7 @@ static void child_main(enum uvd_wire_kind kind, int sock, const struct uvd_borro
 	keep_only(&sock, &ways->dir);
 	ways->next = getpid(); /* unique among the loans: each process makes one name */
 	if (kind == UVD_WIRE_QUESTIONS) {
-		if (!uvd_role_take(UVD_ROLE_QUESTIONS))
+		if (!uvd_process_role_take(UVD_PROCESS_QUESTIONS))
 			_exit(1);
 		uvd_questions_serve(sock, nodes);
 	} else {

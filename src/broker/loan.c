@@ -57,9 +57,9 @@ static bool become_client(pid_t tid, bool hidden)
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
 	if (hidden || stat(path, &st) || !st.st_uid || !is_plain(tid) || !yama_is_off())
-		return uvd_role_take(UVD_ROLE_LOAN);
+		return uvd_process_role_take(UVD_PROCESS_LOAN);
 	return !setgroups(0, NULL) && !setresgid(st.st_gid, st.st_gid, st.st_gid) &&
-	       !setresuid(st.st_uid, st.st_uid, st.st_uid) && uvd_role_take(UVD_ROLE_ENGINE);
+	       !setresuid(st.st_uid, st.st_uid, st.st_uid) && uvd_process_role_take(UVD_PROCESS_ENGINE);
 }
 
 static int loan_seize(struct uvd_borrow *b, pid_t asked, const struct uvd_borrower *borrower,

@@ -30,7 +30,7 @@
 #include "util/util.h"
 
 enum { NOBODY = 65534, LOOK_CPU_S = 60 };
-enum { BROKER = 1 << UVD_ROLE_BROKER, QUESTIONS = 1 << UVD_ROLE_QUESTIONS, LOAN = 1 << UVD_ROLE_LOAN };
+enum { BROKER = 1 << UVD_PROCESS_BROKER, QUESTIONS = 1 << UVD_PROCESS_QUESTIONS, LOAN = 1 << UVD_PROCESS_LOAN };
 
 static const struct {
 	unsigned int cap, roles;
@@ -51,7 +51,7 @@ static const struct {
 
 /* ---- capabilities ------------------------------------------------------------------------------------------------ */
 
-bool uvd_role_take(enum uvd_role role)
+bool uvd_process_role_take(enum uvd_process_role role)
 {
 	capng_clear(CAPNG_SELECT_ALL);
 	for (unsigned int i = 0; i < sizeof(privileges) / sizeof(privileges[0]); i++)
@@ -65,7 +65,7 @@ bool uvd_role_take(enum uvd_role role)
 	 * The broker and its children for loans have no filter: the kernel refuses PTRACE_O_SUSPEND_SECCOMP to a process that has
 	 * one, and a child inherits its parent's filter.
 	 */
-	return role != UVD_ROLE_QUESTIONS ||
+	return role != UVD_PROCESS_QUESTIONS ||
 	       !uvd_sandbox_load((const char *const[]){ "process", "questions", NULL }, SCMP_ACT_KILL_PROCESS);
 }
 
@@ -307,8 +307,8 @@ static int enter_sandbox(uid_t uid, gid_t gid, const char *const *backends)
 	capng_get_caps_process();
 	capng_clear(CAPNG_SELECT_BOUNDS);
 	if (capng_apply(CAPNG_SELECT_BOUNDS) || setgroups(0, NULL) || setresgid(gid, gid, gid) ||
-	    setresuid(uid, uid, uid) || !uvd_role_take(UVD_ROLE_ENGINE) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
-	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+	    setresuid(uid, uid, uid) || !uvd_process_role_take(UVD_PROCESS_ENGINE) ||
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return -errno;
 	/* The broker may have ended before PR_SET_PDEATHSIG was set. */
 	if (getppid() != broker)

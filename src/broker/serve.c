@@ -554,7 +554,7 @@ static bool prepare_broker(struct broker *b)
 	 * accounts limit them. If this fails, the limit that the process has been started with holds, too.
 	 */
 	(void)setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
-	return uvd_role_take(UVD_ROLE_BROKER);
+	return uvd_process_role_take(UVD_PROCESS_BROKER);
 }
 
 static int run_engines(struct broker *b, int (*engine)(void *arg, int sock), int *status)

@@ -98,7 +98,7 @@ static inline void set_up(void)
 	helper = fork();
 	if (!helper) {
 		close(pair[0]);
-		if (!uvd_role_take(UVD_ROLE_QUESTIONS))
+		if (!uvd_process_role_take(UVD_PROCESS_QUESTIONS))
 			_exit(1);
 		uvd_questions_serve(pair[1], &nodes);
 		_exit(0);

@@ -201,7 +201,7 @@ static struct {
 
 /* The functions of the broker, and what replaces them. */
 int __wrap_uvd_waits(pid_t tid, const struct uvd_nodes *of, enum uvd_wait_for what, struct uvd_wait *wait);
-bool __wrap_uvd_role_take(enum uvd_role role);
+bool __wrap_uvd_process_role_take(enum uvd_process_role role);
 int __wrap_uvd_borrow_seize(struct uvd_borrow *b, pid_t tid);
 int __wrap_uvd_borrow_stop(struct uvd_borrow *b);
 long __wrap_uvd_way_pass(struct uvd_ways *ways, int place, struct uvd_borrow *b, int fd);
@@ -223,7 +223,7 @@ int __wrap_uvd_waits(pid_t tid, const struct uvd_nodes *of, enum uvd_wait_for wh
 	return 0;
 }
 
-bool __wrap_uvd_role_take(enum uvd_role role)
+bool __wrap_uvd_process_role_take(enum uvd_process_role role)
 {
 	return true;
 }

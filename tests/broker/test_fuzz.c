@@ -257,7 +257,7 @@ static pid_t start_child(enum uvd_wire_kind kind, pid_t tid, int *sock)
 		if (kind == UVD_WIRE_LOAN) {
 			uvd_ways_init(&ways);
 			uvd_loan_serve(pair[1], &borrower, &nodes, &ways, &registers);
-		} else if (uvd_role_take(UVD_ROLE_QUESTIONS)) {
+		} else if (uvd_process_role_take(UVD_PROCESS_QUESTIONS)) {
 			uvd_questions_serve(pair[1], &nodes);
 		}
 		_exit(0);

@@ -77,7 +77,7 @@ static void enter_with_adapters(void)
 
 static void enter_questions(void)
 {
-	if (!uvd_role_take(UVD_ROLE_QUESTIONS))
+	if (!uvd_process_role_take(UVD_PROCESS_QUESTIONS))
 		_exit(BAD_SETUP);
 }
 
@@ -542,14 +542,14 @@ START_TEST(test_engine_process_ends_where_the_broker_has_ended_before_it_could_t
 END_TEST
 
 static const struct {
-	enum uvd_role role;
+	enum uvd_process_role role;
 	const char *caps;
 	int filters;
 } roles[] = {
 	/* CHOWN DAC_OVERRIDE FOWNER KILL SETGID SETUID SETPCAP SYS_PTRACE SYS_ADMIN MKNOD */
-	{ UVD_ROLE_BROKER, "00000000082801eb", 0 },
-	{ UVD_ROLE_QUESTIONS, "0000000000080002", 1 }, /* DAC_OVERRIDE SYS_PTRACE */
-	{ UVD_ROLE_LOAN, "0000000000280002", 0 }, /* DAC_OVERRIDE SYS_PTRACE SYS_ADMIN */
+	{ UVD_PROCESS_BROKER, "00000000082801eb", 0 },
+	{ UVD_PROCESS_QUESTIONS, "0000000000080002", 1 }, /* DAC_OVERRIDE SYS_PTRACE */
+	{ UVD_PROCESS_LOAN, "0000000000280002", 0 }, /* DAC_OVERRIDE SYS_PTRACE SYS_ADMIN */
 };
 
 /* The number of seccomp filters on the process. This process may have inherited some, for example in a container. */
@@ -571,7 +571,7 @@ START_TEST(test_each_role_has_its_capabilities)
 	pid = fork();
 	if (!pid) {
 		close(sock[0]);
-		if (!uvd_role_take(roles[_i].role))
+		if (!uvd_process_role_take(roles[_i].role))
 			_exit(1);
 		(void)!write(sock[1], "x", 1);
 		(void)!read(sock[1], &c, 1);
