@@ -127,7 +127,7 @@ END_TEST
 
 START_TEST(test_a_trace_that_is_cut_off_ends_there)
 {
-	const size_t step = trace_len / (suite_is_long() ? 500 : 100) + 1;
+	const size_t step = trace_len / (suite_is_long() ? 500 : 40) + 1;
 
 	for (size_t len = 0; len < sizeof(struct uvd_trace_header); len++)
 		ck_assert(!accepts(trace, len));
