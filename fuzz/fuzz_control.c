@@ -273,15 +273,16 @@ static void control_run(const uint8_t *data, size_t size)
 
 /* ---- changes ----------------------------------------------------------------------------------------------------- */
 
+#define FILTER_WORD(name) #name ":",
 /* clang-format off */
 static const char *const control_words[] = {
 	"device ", "add ", "remove ", "port ", "hfi1_0 ", "uverbs0 ", "up", "down", "plugin ", "[\"list\"]", "accounts",
 	"--ports 2 ", "--lid ", "--backend ", "null ", "--number ", "--filter ", "1 ", "\n", "trace ", "meter\n",
 	"filter [\"list\"]", "filter [\"add\", \"\", \"", "filter [\"set\", \"hfi1_0\", \"", "filter [\"remove\", \"\", \"",
-	"\"]\n", "delay:", "error:", "flap:", "limit:", "loss:", "nomem:", "reorder:",
+	"\"]\n", UVD_FILTERS(FILTER_WORD)
 	"create_qp", "post_send", "reg_mr", "alloc_pd", "wc.send", "wc.recv", "=", ",", "ENOMEM", "REM_ACCESS_ERR",
 	"@3", "@2+", "%50", "5us", "10ms", "2s", "seed=", "when=", "hold=", "qp=", "rc", "ud", "device=yes", "port=",
-	"posts=", "times=0", "bytes=", "errno=",
+	"posts=", "times=0", "bytes=", "errno=", "type=GID_CHANGE",
 };
 /* clang-format on */
 

@@ -80,7 +80,7 @@ int uvd_filter_needs_network(struct uvd_ibdev *dev, const char *filter);
 
 /* ---- what uverbsd has itself ------------------------------------------------------------------------------------- */
 
-#define UVD_FILTERS(X) X(delay) X(error) X(flap) X(limit) X(loss) X(nomem) X(reorder)
+#define UVD_FILTERS(X) X(delay) X(error) X(event) X(flap) X(limit) X(loss) X(nomem) X(reorder)
 
 #define UVD_FILTER_DECLARE(name) extern const struct uvd_filter uvd_filter_##name;
 UVD_FILTERS(UVD_FILTER_DECLARE)

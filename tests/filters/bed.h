@@ -63,6 +63,20 @@ static inline int bed_remake_mr(uint32_t handle, size_t pages)
 	return uv_write(h.fd, &c, sizeof(c));
 }
 
+/* Posts a work request as the core does, without a file. */
+static inline int bed_post_send(void)
+{
+	struct uvd_context context = { .dev = &h.dev->ib };
+	struct uvd_pd pd = { .context = &context };
+	struct uvd_qp qp = { .pd = &pd };
+	const struct uvd_send_wr wr = {}, *bad = NULL;
+	const int ret = h.dev->ib.ops->post_send(&qp, &wr, &bad, NULL);
+
+	if (ret)
+		ck_assert_ptr_eq(bad, &wr);
+	return ret;
+}
+
 /* Rings a doorbell of a QP as the core does, which stands for a post. The backend needs such an operation. */
 static inline int bed_ring_doorbell(void)
 {
