@@ -11,6 +11,7 @@
 /* clang-format off */
 #define UVD_COMMANDS(X) \
 	X("run", run, "run a program with a device of its own, without root") \
+	X("check", check, "whether this machine can have devices, and why not") \
 	X("env", env, "what a shell must export to find the daemon's devices") \
 	X("device", device, "unplug a device under its users, or plug one in") \
 	X("filter", filter, "make a device fail: list, add, set or remove its filters") \

@@ -35,6 +35,12 @@ def test_env_mount_shows_the_devices_in_sys_class(start, user):
     assert subprocess.run(["ls", "/sys/class/infiniband"], stderr=subprocess.DEVNULL).returncode != 0
 
 
+def test_check_says_that_root_can_have_nodes_and_others_cannot():
+    assert [line.split()[-1] for line in uverbsctl("check").stdout.splitlines()] == ["works", "works"]
+    done = uverbsctl("check", user=NOBODY)
+    assert "uverbsd        does not work: /dev/cuse: EACCES: root must start uverbsd" in done.stdout and done.returncode == 0, done
+
+
 def test_env_and_status_without_a_daemon_say_so():
     for command in "env", "status":
         done = uverbsctl(command)

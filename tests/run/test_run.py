@@ -228,6 +228,17 @@ def test_run_inside_a_run_is_refused_with_the_reason(run):
     assert r.returncode == 125 and "run inside a run" in r.stderr
 
 
+def test_check_tells_which_transports_there_are_and_why_not(run):
+    r = subprocess.run([*run.prefix, UVERBSCTL, "check"], env=run.env, cwd="/", capture_output=True, text=True, timeout=STUCK, check=False)
+    by_run, by_cuse = r.stdout.splitlines()
+    assert by_run.split() == ["uverbsctl", "run", "works"] and by_cuse.startswith("uverbsd ") and r.returncode == 0, r
+    assert by_cuse.split()[1:] == ["works"] or "does not work: /dev/cuse: E" in by_cuse, r
+    r = run(UVERBSCTL, "check")
+    assert "uverbsctl run  does not work: these processes have a seccomp listener already" in r.stdout, r
+    assert r.returncode == (0 if by_cuse.endswith("works") else 1), r
+    assert run(UVERBSCTL, "check", "more").returncode == 2
+
+
 def test_bad_options_are_status_2(run):
     assert run("true", options=["--backend", "nonsense"]).returncode == 2
     assert subprocess.run([UVERBSCTL, "run"], capture_output=True).returncode == 2

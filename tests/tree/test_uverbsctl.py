@@ -120,7 +120,7 @@ def test_a_wrong_command_line_is_2(options):
     assert done.returncode == 2 and done.stderr and not done.stdout
 
 
-@pytest.mark.parametrize("command", ["", "run", "env", "device", "port", "fuzz", "replay", "restart", "status", "tree",
+@pytest.mark.parametrize("command", ["", "run", "check", "env", "device", "port", "fuzz", "replay", "restart", "status", "tree",
                                      "call", "uverbsd"])
 def test_help_begins_with_three_examples(command):
     program = [str(BUILD / "src" / "uverbsd")] if command == "uverbsd" else [UVERBSCTL, *command.split()]
