@@ -336,6 +336,7 @@ static bool has_own_rights(pid_t tid, const struct uvd_nodes *nodes, struct uvd_
 	char path[48], status[UVD_STATUS_MAX], *p;
 	struct stat st;
 
+	w->hidden = false;
 	if (!uvd_read_status(tid, status))
 		return false;
 	p = strstr(status, "\nTgid:");
