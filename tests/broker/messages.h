@@ -20,6 +20,8 @@ static inline unsigned int rounds(unsigned int n)
 {
 	const char *more = getenv("UVERBSD_FUZZ");
 
+	if (!more && !getenv("UVERBSD_LONG"))
+		n /= 2;
 	return n * (more && atoi(more) > 0 ? atoi(more) : 1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Random and mutated messages for each receiver: the broker's loop, a child for questions, a child for a loan, and the
- * engine process. Seeds are fixed. UVERBSD_FUZZ=N runs N times as many rounds, with further seeds.
+ * engine process. Seeds are fixed. UVERBSD_LONG runs twice, UVERBSD_FUZZ=N 2N times as many rounds, with further seeds.
  */
 #include <check.h>
 #include <errno.h>
