@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Calls by path: the node, and the folder that stands for /sys/class/infiniband* and /dev/infiniband. */
+/* Calls by path: what stat() says of nodes, and the folder that stands for /sys/class/infiniband* and /dev/infiniband. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -21,20 +21,15 @@ static long answer_put(struct uvd_run_tree *tree, uint64_t addr, const void *src
 	return uvd_caller_write(&tree->call->caller, addr, src, size);
 }
 
-void uvd_run_node_stat(dev_t rdev, unsigned int mode, ino_t ino, struct stat *st)
+static void node_stat(const struct uvd_run_node *node, struct stat *st)
 {
 	*st = (struct stat){
-		.st_ino = ino,
+		.st_ino = node->ino,
 		.st_nlink = 1,
-		.st_mode = S_IFCHR | mode,
+		.st_mode = S_IFCHR | node->mode,
 		.st_blksize = 4096,
-		.st_rdev = rdev,
+		.st_rdev = node->rdev,
 	};
-}
-
-static void device_node_stat(unsigned int number, struct stat *st)
-{
-	uvd_run_node_stat(makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + number), 0666, number + 1, st);
 }
 
 static void to_statx(const struct stat *st, struct statx *stx)
@@ -76,48 +71,21 @@ static long stat_check_access(const struct stat *st, unsigned int mode)
 	return (st->st_mode & mode) == mode ? 0 : -EACCES; /* the permissions of others: S_IROTH is R_OK, and so on */
 }
 
-long uvd_run_answer_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *args, unsigned int number)
+long uvd_run_answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, const struct uvd_run_node *node)
 {
 	struct stat st;
 
-	device_node_stat(number, &st);
-	return put_stat(tree, args, &st);
-}
-
-long uvd_run_answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, struct stat *st)
-{
+	node_stat(node, &st);
 	switch (args->op) {
 	case UVD_RUN_ACCESS:
-		return stat_check_access(st, args->mode);
+		return stat_check_access(&st, args->mode);
 	case UVD_RUN_READLINK:
 		return -EINVAL;
 	case UVD_RUN_XATTR:
 		return -EOPNOTSUPP;
 	default:
-		return put_stat(tree, args, st);
+		return put_stat(tree, args, &st);
 	}
-}
-
-/* ---- the node ---------------------------------------------------------------------------------------------------- */
-
-static long answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, unsigned int number)
-{
-	struct uvd_device *dev;
-	struct stat st;
-	bool ours;
-	long ret;
-
-	dev = uvd_run_device_find(tree->engine, number, &ours);
-	if (!dev) /* the machine may have a device of that name: it must not replace one that was unplugged */
-		return ours ? -ENOENT : UVD_RUN_CONTINUE;
-	if (args->op == UVD_RUN_OPEN) {
-		ret = uvd_run_device_open(tree, dev, args->flags);
-		uvd_device_put(dev);
-		return ret;
-	}
-	uvd_device_put(dev);
-	device_node_stat(number, &st);
-	return uvd_run_answer_node(tree, args, &st);
 }
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
@@ -267,9 +235,7 @@ long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *c
 	uvd_run_resolve(&tree->call->caller, tree->engine->root, &args, &target);
 	switch (target.place) {
 	case UVD_RUN_NODE:
-		return answer_node(tree, &args, target.number);
-	case UVD_RUN_UCAP:
-		return uvd_run_ucap_path(tree, &args, target.path);
+		return uvd_run_node_path(tree, &args, target.path);
 	case UVD_RUN_TREE:
 		return answer_published(tree, &args, &target);
 	default:

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Calls on the device: open, write, ioctl, dup. */
+/* The nodes of devices, and the calls on them: open, write, ioctl; dup, of any node. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -93,13 +94,38 @@ static long run_call_finish(struct uvd_run_tree *tree, struct uvd_run_file *f, b
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsigned int flags)
+static void device_node_set(struct uvd_run_node *node, unsigned int number, void *priv)
 {
-	int fd, err;
+	node->rdev = makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + number);
+	node->mode = 0666;
+	node->ino = number + 1;
+	node->priv = priv;
+}
 
-	if (flags & O_DIRECTORY)
-		return -ENOTDIR;
-	err = uvd_run_file_open(&tree->engine->files, dev, &tree->call->caller, flags, &fd);
+static long device_node_find(struct uvd_run_tree *tree, const char *name, struct uvd_run_node *node)
+{
+	struct uvd_device *dev;
+	unsigned int number;
+	bool ours;
+
+	if (!uvd_run_device_name(name, &number))
+		return UVD_RUN_CONTINUE;
+	dev = uvd_run_device_find(tree->engine, number, &ours);
+	if (!dev) /* the machine may have a device of that name: it must not replace one that was unplugged */
+		return ours ? -ENOENT : UVD_RUN_CONTINUE;
+	device_node_set(node, number, dev);
+	return 0;
+}
+
+static void device_node_put(struct uvd_run_node *node)
+{
+	uvd_device_put(node->priv);
+}
+
+static long device_node_open(struct uvd_run_tree *tree, struct uvd_run_node *node, unsigned int flags)
+{
+	int fd, err = uvd_run_file_open(&tree->engine->files, node->priv, &tree->call->caller, flags, &fd);
+
 	return err ? err : uvd_run_answer_fd(tree, fd, 0, flags);
 }
 
@@ -140,13 +166,6 @@ static long do_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, const s
 	return sum;
 }
 
-static long do_ioctl(struct uvd_run_tree *tree, struct uvd_run_file *f, const struct uvd_run_args *args)
-{
-	tree->call->file = f->file;
-	tree->call->grant.uobj = NULL;
-	return run_call_finish(tree, f, true, uvd_dispatch_ioctl(tree->call, args->flags, args->buf));
-}
-
 /*
  * The kernel would give dup() and fcntl(F_DUPFD) a low number, where write() and fstat() are not trapped, so we put the
  * duplicate into the windows. It must be the same struct file, because we wait for the last close of that (file.c).
@@ -167,48 +186,62 @@ long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *ar
 	return ret == -EMFILE && args->mode ? UVD_RUN_CONTINUE : ret; /* the least number may be above the windows */
 }
 
-static long call_file(struct uvd_run_tree *tree, struct uvd_run_file *f, struct uvd_run_slot *s,
-		      const struct uvd_run_args *args)
+static long device_node_write(struct uvd_run_tree *tree, struct uvd_run_node *node, struct uvd_run_slot *slot,
+			      const struct uvd_run_args *args)
 {
-	switch (args->op) {
-	case UVD_RUN_IOCTL:
-		return do_ioctl(tree, f, args);
-	case UVD_RUN_WRITE:
-	case UVD_RUN_WRITEV:
-		if (f->mode == O_RDONLY)
-			return -EBADF;
-		if (!uvd_run_caller_opened(tree, s, f))
-			return -EACCES;
-		return args->op == UVD_RUN_WRITE ? do_write(tree, f, args->buf, args->size, true)
-						 : do_writev(tree, f, args);
-	case UVD_RUN_READ:
-		return f->mode == O_WRONLY ? -EBADF : -EINVAL; /* the kernel's file has no read() */
-	case UVD_RUN_DUP:
-		return uvd_run_answer_dup(tree, args);
-	default:
-		return uvd_run_answer_fstat(tree, args, f->number);
-	}
+	struct uvd_run_file *f = node->priv;
+
+	if (f->mode == O_RDONLY)
+		return -EBADF;
+	if (!uvd_run_caller_opened(tree, slot, f))
+		return -EACCES;
+	return args->op == UVD_RUN_WRITE ? do_write(tree, f, args->buf, args->size, true) : do_writev(tree, f, args);
 }
 
-long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *args)
+static long device_node_read(struct uvd_run_tree *tree, struct uvd_run_node *node)
 {
-	struct uvd_run_inode inode;
-	struct uvd_run_slot *s = uvd_run_caller_fd(tree, args->fd, &inode);
-	struct uvd_run_file *f = s ? uvd_run_file_get(&tree->engine->files, &inode) : NULL;
-	long ret;
+	const struct uvd_run_file *f = node->priv;
 
-	if (!f && s && uvd_run_ucap_call(tree, args, &inode, &ret))
-		return ret;
-	if (!f)
-		return UVD_RUN_CONTINUE; /* not open, or not a file of ours */
-	ret = call_file(tree, f, s, args);
-	/*
-	 * The call's work has a reference to an object of the file. If our put closed the file here, it would wait
-	 * forever for the work, which this thread has yet to do.
-	 */
+	return f->mode == O_WRONLY ? -EBADF : -EINVAL; /* the kernel's file has no read() */
+}
+
+static long device_node_ioctl(struct uvd_run_tree *tree, struct uvd_run_node *node, const struct uvd_run_args *args)
+{
+	struct uvd_run_file *f = node->priv;
+
+	tree->call->file = f->file;
+	tree->call->grant.uobj = NULL;
+	return run_call_finish(tree, f, true, uvd_dispatch_ioctl(tree->call, args->flags, args->buf));
+}
+
+static bool device_node_opened(struct uvd_run_tree *tree, const struct uvd_run_inode *inode, struct uvd_run_node *node)
+{
+	struct uvd_run_file *f = uvd_run_file_get(&tree->engine->files, inode);
+
+	if (f)
+		device_node_set(node, f->number, f);
+	return f;
+}
+
+/*
+ * The call's work has a reference to an object of the file. If our put closed the file here, it would wait forever for
+ * the work, which this thread has yet to do.
+ */
+static void device_node_release(struct uvd_run_tree *tree, struct uvd_run_node *node)
+{
 	if (tree->call->work.run)
-		tree->file = f;
+		tree->file = node->priv;
 	else
-		uvd_run_file_put(f);
-	return ret;
+		uvd_run_file_put(node->priv);
 }
+
+const struct uvd_run_node_kind uvd_run_device_nodes = {
+	.find = device_node_find,
+	.put = device_node_put,
+	.open = device_node_open,
+	.opened = device_node_opened,
+	.release = device_node_release,
+	.write = device_node_write,
+	.read = device_node_read,
+	.ioctl = device_node_ioctl,
+};

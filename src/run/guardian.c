@@ -58,13 +58,15 @@ static long guardian_answer(const struct seccomp_notif *n)
 	struct uvd_caller c = { .mem = &uvd_mem_process, .proc = &uvd_proc_local, .tid = n->pid, .memfd = -1 };
 	struct uvd_run_target target;
 	struct uvd_run_args args;
+	unsigned int number;
 
 	uvd_run_decode(&n->data, &args);
 	if (args.op >= UVD_RUN_SETID)
 		return UVD_RUN_CONTINUE;
 	if (args.op == UVD_RUN_OPEN) {
 		uvd_run_resolve(&c, "", &args, &target);
-		return target.place == UVD_RUN_NODE ? -EIO : UVD_RUN_CONTINUE;
+		return target.place == UVD_RUN_NODE && uvd_run_device_name(target.path, &number) ? -EIO
+												 : UVD_RUN_CONTINUE;
 	}
 	if (args.path && !uvd_run_is_fstat(&c, &args))
 		return UVD_RUN_CONTINUE;

@@ -13,6 +13,7 @@
 #include "grant/grant.h"
 #include "run/file.h"
 #include "run/filter.h"
+#include "run/node.h"
 #include "run/notify.h"
 #include "run/path.h"
 #include "run/run.h"
@@ -167,13 +168,8 @@ void uvd_run_caller_setid(struct uvd_run_tree *tree);
 
 /* ---- what calls return: a result, a negative errno, UVD_RUN_CONTINUE or UVD_RUN_ANSWERED -------------------------- */
 
-/* answer.c: calls by path, and fstat() of the device. */
+/* answer.c: calls by path. */
 long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *args);
-long uvd_run_answer_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *args, unsigned int number);
-
-/* call.c: calls by fd, and the node's open(). */
-long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *args);
-long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsigned int flags);
 
 /* detached.c: opens the run's folder, and notes the engine's own root. Returns 0, or a negative errno. Pair them if it succeeds. */
 int uvd_run_root_open(struct uvd_run_engine *e, const char *root);
@@ -212,10 +208,8 @@ void uvd_run_show_port(void *arg, struct uvd_fleet_place *place, unsigned int po
 long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags);
 /* call.c: answers dup() or fcntl(F_DUPFD) of the caller's fd with a duplicate in the windows, if one is free there. */
 long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args);
-/* answer.c: fills in what stat() says of a node with this device number, these permissions and this inode number. */
-void uvd_run_node_stat(dev_t rdev, unsigned int mode, ino_t ino, struct stat *st);
-/* answer.c: answers any call by path on a node, except open(). Sets the owner in st to root. */
-long uvd_run_answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, struct stat *st);
+/* answer.c: answers what asks about a node: stat(), fstat(), access() and so on. Its owner is root. */
+long uvd_run_answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, const struct uvd_run_node *node);
 
 /* ---- loan.c: callers' threads that register memory with an adapter ----------------------------------------------- */
 
@@ -233,11 +227,6 @@ long uvd_run_lend(struct uvd_run_tree *tree, struct uvd_run_file *f);
 void uvd_run_ucaps_init(struct uvd_run_engine *e);
 /* Sets the capabilities that the tree may open. Warns about each one that no device has created. */
 void uvd_run_ucaps_grant(struct uvd_run_tree *tree, const struct uvd_ucap_names *granted);
-/* Answers a call by path. Returns UVD_RUN_CONTINUE if there is no capability of that name. */
-long uvd_run_ucap_path(struct uvd_run_tree *tree, const struct uvd_run_args *args, const char *name);
-/* Answers a call by fd in *ret. Returns false if the fd is not an open of such a node. */
-bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *args, const struct uvd_run_inode *inode,
-		       long *ret);
 
 /*
  * control.c: starts the control socket, by which the tree can change its devices. NULL on failure; the run works

@@ -299,25 +299,35 @@ static bool path_is_in_run(char *abs, const char *root)
 	return true;
 }
 
+bool uvd_run_device_name(const char *name, unsigned int *number)
+{
+	static const char begins[] = "uverbs";
+	const char *digits = name + strlen(begins);
+	unsigned long n;
+	char *end;
+
+	if (strncmp(name, begins, strlen(begins)) || *digits < '0' || *digits > '9')
+		return false;
+	n = strtoul(digits, &end, 10);
+	if (*end || (digits[0] == '0' && digits[1]) || n > INT_MAX)
+		return false;
+	*number = n;
+	return true;
+}
+
 static void path_classify(char *abs, struct uvd_run_target *t)
 {
-	const char *name = abs + strlen(DEV_DIR "/uverbs");
-	unsigned long number;
-	char *end;
+	const char *name = abs + strlen(DEV_DIR "/");
+	unsigned int number;
 
 	t->place = UVD_RUN_ELSEWHERE;
 	if (!strncmp(abs, SYS_DIR, strlen(SYS_DIR)) || !strcmp(abs, DEV_DIR)) {
 		memmove(abs, abs + 1, strlen(abs));
 		t->place = UVD_RUN_TREE;
-	} else if (!strncmp(abs, DEV_DIR "/uverbs", strlen(DEV_DIR "/uverbs")) && *name >= '0' && *name <= '9') {
-		number = strtoul(name, &end, 10);
-		if (!*end && (name[0] != '0' || !name[1]) && number <= INT_MAX) {
-			t->number = number;
-			t->place = UVD_RUN_NODE;
-		}
-	} else if (!strncmp(abs, DEV_DIR "/", strlen(DEV_DIR "/")) && uvd_ucap_name_ok(abs + strlen(DEV_DIR "/"))) {
-		memmove(abs, abs + strlen(DEV_DIR "/"), strlen(abs + strlen(DEV_DIR "/")) + 1);
-		t->place = UVD_RUN_UCAP;
+	} else if (!strncmp(abs, DEV_DIR "/", strlen(DEV_DIR "/")) &&
+		   (uvd_run_device_name(name, &number) || uvd_ucap_name_ok(name))) {
+		memmove(abs, name, strlen(name) + 1);
+		t->place = UVD_RUN_NODE;
 	}
 }
 

@@ -49,17 +49,18 @@ bool uvd_run_is_fstat(struct uvd_caller *c, const struct uvd_run_args *args);
 
 enum uvd_run_place {
 	UVD_RUN_ELSEWHERE,
-	UVD_RUN_NODE, /* /dev/infiniband/uverbsN */
-	UVD_RUN_UCAP, /* /dev/infiniband/NAME, where that can be a User Capability's name */
+	UVD_RUN_NODE, /* /dev/infiniband/NAME, where a node can have that name */
 	UVD_RUN_TREE, /* a file of the run's folder, which stands for /dev/infiniband and /sys/class/infiniband* */
 };
 
 struct uvd_run_target {
 	enum uvd_run_place place;
 	bool in_run; /* TREE: the path names the run's folder itself, as SYSFS_PATH does */
-	unsigned int number; /* NODE: N */
-	char path[PATH_MAX]; /* TREE: below the run's folder; UCAP: the name */
+	char path[PATH_MAX]; /* TREE: below the run's folder; NODE: the name */
 };
+
+/* Is it the name of a device's node, uverbsN? Then stores N. */
+bool uvd_run_device_name(const char *name, unsigned int *number);
 
 /*
  * Finds out which of our files the path means. root: the run's folder, or "". For other paths, which are most, it costs

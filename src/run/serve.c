@@ -58,10 +58,10 @@ static long run_server_answer_call(struct uvd_run_tree *tree)
 	case UVD_RUN_IOCTL:
 	case UVD_RUN_DUP:
 	case UVD_RUN_FSTAT:
-		return uvd_run_device_call(tree, &args);
+		return uvd_run_node_call(tree, &args);
 	default:
 		if (uvd_run_caller(tree) && uvd_run_is_fstat(&tree->call->caller, &args))
-			return uvd_run_device_call(tree, &args);
+			return uvd_run_node_call(tree, &args);
 		return uvd_run_answer_path(tree, &args);
 	}
 }

@@ -133,9 +133,13 @@ void uvd_run_ucaps_grant(struct uvd_run_tree *tree, const struct uvd_ucap_names 
 	}
 }
 
-static void run_ucap_stat(struct uvd_run_tree *tree, const char *name, unsigned int bit, struct stat *st)
+/* Caller holds e->ucaps_lock. */
+static void ucap_node_set(const struct uvd_run_tree *tree, struct uvd_run_ucap *u, struct uvd_run_node *node)
 {
-	uvd_run_node_stat(rdev_of(bit), uvd_ucap_named(&tree->granted, name) ? 0666 : 0600, 4096 + bit, st);
+	node->rdev = rdev_of(u->bit);
+	node->mode = uvd_ucap_named(&tree->granted, u->name) ? 0666 : 0600;
+	node->ino = 4096 + u->bit;
+	node->priv = u;
 }
 
 /* Opens the memfd again: each open has its own mode. Caller holds ucaps_lock. Returns an fd or a negative errno. */
@@ -149,45 +153,35 @@ static int run_ucap_reopen(const struct uvd_run_ucap *u, unsigned int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-static long open_node(struct uvd_run_tree *tree, const char *name, unsigned int flags)
+static long ucap_node_find(struct uvd_run_tree *tree, const char *name, struct uvd_run_node *node)
 {
 	struct uvd_run_engine *e = tree->engine;
 	struct uvd_run_ucap *u;
-	int fd = -ENOENT;
 
-	if (flags & O_DIRECTORY)
-		return -ENOTDIR;
+	uvd_lock(&e->ucaps_lock);
+	u = run_ucap_find(e, name);
+	if (u)
+		ucap_node_set(tree, u, node);
+	uvd_unlock(&e->ucaps_lock);
+	return u ? 0 : UVD_RUN_CONTINUE;
+}
+
+/* If the capability has been removed since it was found, its entry has no name. */
+static long ucap_node_open(struct uvd_run_tree *tree, struct uvd_run_node *node, unsigned int flags)
+{
+	struct uvd_run_engine *e = tree->engine;
+	const struct uvd_run_ucap *u = node->priv;
+	int fd;
+
 	/* In the kernel anyone may open a node with O_PATH. We cannot: ADDFD does not accept an O_PATH fd. */
-	if (!uvd_ucap_named(&tree->granted, name))
+	if (node->mode != 0666)
 		return -EACCES;
 	if (flags & O_PATH)
 		return -EOPNOTSUPP;
 	uvd_lock(&e->ucaps_lock);
-	u = run_ucap_find(e, name);
-	if (u)
-		fd = run_ucap_reopen(u, flags);
+	fd = uvd_ucap_named(&tree->granted, u->name) ? run_ucap_reopen(u, flags) : -ENOENT;
 	uvd_unlock(&e->ucaps_lock);
 	return fd < 0 ? fd : uvd_run_answer_fd(tree, fd, 0, flags);
-}
-
-long uvd_run_ucap_path(struct uvd_run_tree *tree, const struct uvd_run_args *args, const char *name)
-{
-	struct uvd_run_engine *e = tree->engine;
-	struct uvd_run_ucap *u;
-	unsigned int bit = 0;
-	struct stat st;
-
-	uvd_lock(&e->ucaps_lock);
-	u = run_ucap_find(e, name);
-	if (u)
-		bit = u->bit;
-	uvd_unlock(&e->ucaps_lock);
-	if (!u)
-		return UVD_RUN_CONTINUE;
-	if (args->op == UVD_RUN_OPEN)
-		return open_node(tree, name, args->flags);
-	run_ucap_stat(tree, name, bit, &st);
-	return uvd_run_answer_node(tree, args, &st);
 }
 
 /* Caller holds e->ucaps_lock. */
@@ -199,36 +193,22 @@ static struct uvd_run_ucap *find_open(struct uvd_run_engine *e, const struct uvd
 	return NULL;
 }
 
-bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *args, const struct uvd_run_inode *inode,
-		       long *ret)
+static bool ucap_node_opened(struct uvd_run_tree *tree, const struct uvd_run_inode *inode, struct uvd_run_node *node)
 {
 	struct uvd_run_engine *e = tree->engine;
 	struct uvd_run_ucap *u;
-	struct stat st;
 
 	uvd_lock(&e->ucaps_lock);
 	u = find_open(e, inode);
 	if (u)
-		run_ucap_stat(tree, u->name, u->bit, &st);
+		ucap_node_set(tree, u, node);
 	uvd_unlock(&e->ucaps_lock);
-	if (!u)
-		return false;
-	switch (args->op) {
-	case UVD_RUN_WRITE:
-	case UVD_RUN_WRITEV:
-	case UVD_RUN_READ:
-		*ret = -EINVAL; /* the kernel's nodes have no operation but open() */
-		break;
-	case UVD_RUN_DUP:
-		*ret = uvd_run_answer_dup(tree, args);
-		break;
-	case UVD_RUN_FSTAT:
-	case UVD_RUN_STAT:
-	case UVD_RUN_STATX:
-		*ret = uvd_run_answer_node(tree, args, &st);
-		break;
-	default:
-		*ret = UVD_RUN_CONTINUE;
-	}
-	return true;
+	return u;
 }
+
+/* As the kernel's nodes they have no operation but open(). */
+const struct uvd_run_node_kind uvd_run_ucap_nodes = {
+	.find = ucap_node_find,
+	.open = ucap_node_open,
+	.opened = ucap_node_opened,
+};

@@ -122,14 +122,14 @@ START_TEST(paths_are_sorted)
 		enum uvd_run_place place;
 		const char *below;
 	} cases[] = {
-		{ "/dev/infiniband/uverbs0", UVD_RUN_NODE, NULL },
-		{ "/dev//infiniband/./x/../uverbs17", UVD_RUN_NODE, NULL },
+		{ "/dev/infiniband/uverbs0", UVD_RUN_NODE, "uverbs0" },
+		{ "/dev//infiniband/./x/../uverbs17", UVD_RUN_NODE, "uverbs17" },
 		{ "/dev/infiniband/uverbs", UVD_RUN_ELSEWHERE, NULL },
-		{ "/dev/infiniband/uverbs-1", UVD_RUN_UCAP, "uverbs-1" },
+		{ "/dev/infiniband/uverbs-1", UVD_RUN_NODE, "uverbs-1" },
 		{ "/dev/infiniband/uverbs01", UVD_RUN_ELSEWHERE, NULL },
 		{ "/dev/infiniband/uverbs0/x", UVD_RUN_ELSEWHERE, NULL },
-		{ "/dev/infiniband/rdma_cm", UVD_RUN_UCAP, "rdma_cm" },
-		{ "/dev/./infiniband//mlx5_perm_ctrl_local", UVD_RUN_UCAP, "mlx5_perm_ctrl_local" },
+		{ "/dev/infiniband/rdma_cm", UVD_RUN_NODE, "rdma_cm" },
+		{ "/dev/./infiniband//mlx5_perm_ctrl_local", UVD_RUN_NODE, "mlx5_perm_ctrl_local" },
 		{ "/dev/infiniband/mlx5_perm_ctrl_local/x", UVD_RUN_ELSEWHERE, NULL },
 		{ "/dev/infiniband/", UVD_RUN_TREE, "dev/infiniband" },
 		{ "/../sys/class/infiniband", UVD_RUN_TREE, "sys/class/infiniband" },
@@ -260,14 +260,14 @@ START_TEST(nodes_of_capabilities_are_known_by_inode_and_mount)
 {
 	static struct uvd_run_engine e;
 	static struct uvd_run_tree tree = { .engine = &e };
-	const struct uvd_run_args args = { .op = UVD_RUN_WRITE };
 	struct uvd_run_ucap *u = &e.ucaps[3];
-	long ret;
+	struct uvd_run_node node;
 
 	uvd_run_ucaps_init(&e);
 	*u = (struct uvd_run_ucap){ "perm", 3, -1, { .ino = 7, .mnt_id = 1 } };
-	ck_assert(uvd_run_ucap_call(&tree, &args, &(struct uvd_run_inode){ 7, 1 }, &ret));
-	ck_assert(!uvd_run_ucap_call(&tree, &args, &(struct uvd_run_inode){ 7, 2 }, &ret));
+	ck_assert(uvd_run_ucap_nodes.opened(&tree, &(struct uvd_run_inode){ 7, 1 }, &node));
+	ck_assert_uint_eq(node.mode, 0600);
+	ck_assert(!uvd_run_ucap_nodes.opened(&tree, &(struct uvd_run_inode){ 7, 2 }, &node));
 }
 END_TEST
 
