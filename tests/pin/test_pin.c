@@ -76,6 +76,7 @@ static void anonymous_ranges(void)
 	range("beyond the user's addresses", (void *)0xffff888000000000ul, PAGE, -EFAULT, -EFAULT);
 	range("address 0", NULL, PAGE, -EFAULT, -EFAULT);
 	range("far into nothing", p, 1ull << 40, -EFAULT, -EFAULT);
+	range("beyond the last address", p, -AT(p) + PAGE, -EFAULT, -EFAULT);
 }
 
 static void file_ranges(void)
