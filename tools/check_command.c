@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl check: which of the two transports this machine and this user can have. It tries them, and believes no version number. */
+/* uverbsctl check: tells the transports that this machine and this user can have. It tries them, and believes no version number. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>

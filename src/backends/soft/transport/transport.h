@@ -9,7 +9,7 @@
 
 #include "backends/soft/endpoint/endpoint.h"
 
-/* What more than one transport says of a request. */
+/* Outcomes that more than one transport has. */
 static const struct soft_outcome soft_sent = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
 static const struct soft_outcome soft_bad_memory = { .kind = SOFT_DONE, .status = IBV_WC_LOC_PROT_ERR };
 static const struct soft_outcome soft_lost = { .kind = SOFT_LOST };
