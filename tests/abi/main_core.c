@@ -14,8 +14,8 @@
 #include "harness.h"
 
 /*
- * At the end of each test AddressSanitizer's run-time library would look for leaks, which takes half of the time. The tests of
- * the rooms look for them, and this program counts what is left. (gcc's library is a shared one, so the function must be visible.)
+ * At the end of each test AddressSanitizer's run-time library would look for leaks, which takes half of the time. ASAN_OPTIONS
+ * overrides this, as scripts/test --long does. (gcc's library is a shared one, so the function must be visible.)
  */
 const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__asan_default_options(void)
