@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Calls on the node: libfuse's operations, and the answers. */
+/* Calls on a node of any kind: libfuse's operations, and the answers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -72,8 +72,8 @@ static struct cuse_file *file_new(struct uvd_cuse *c)
 /* Frees a file that has no reference left, or that was never listed. */
 static void cuse_file_free(struct cuse_file *f)
 {
-	if (f->file)
-		uvd_file_close(f->file);
+	if (f->priv)
+		f->cuse->config.kind->close(f);
 	uvd_opener_drop(&f->opener);
 	uvd_peer_put(f->peer);
 	pthread_mutex_destroy(&f->peer_lock);
@@ -146,7 +146,7 @@ struct uvd_account *uvd_cuse_open_account(struct uvd_cuse *c, pid_t tid, int *er
 	struct uvd_caller caller;
 
 	init_caller(&caller, tid, &uvd_mem_process, c->opens);
-	return uvd_caller_account(&caller, c->dev->engine->accounts, err);
+	return uvd_caller_account(&caller, c->engine->accounts, err);
 }
 
 /* A caller of another user pays, if it can be asked. Otherwise the opener pays: it gave the descriptor away. */
@@ -253,7 +253,6 @@ static void cuse_call_begin(struct cuse_file *f, fuse_req_t req)
 	w->req = req;
 	w->call->worker = w;
 	w->call->no_peer = 0;
-	w->call->call.file = f->file;
 	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, c->config.clients->mem, c->calls);
 	w->call->call.caller.log_user = uvd_account_person(w->account);
 	w->call->call.caller.waits = uvd_cuse_call_waits;
@@ -303,41 +302,51 @@ static void cuse_call_finish(struct cuse_file *f, fuse_req_t req, long result, s
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
-/* Opens the device for the caller, whose users are charged for the file. Refuses a caller whose users are unknown. */
+/* Opens the node for the caller, whose users are charged for the file. Refuses a caller whose users are unknown. */
 static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *caller)
 {
 	int err = 0;
 
 	caller->account = self->account ? uvd_account_ref(self->account)
-					: uvd_caller_account(caller, c->dev->engine->accounts, &err);
+					: uvd_caller_account(caller, c->engine->accounts, &err);
 	if (err)
 		return err;
 	err = uvd_opener_take(&f->opener, caller);
 	/* Without mmfd an exec of the opener would go unnoticed, and the new program's write() would be accepted. */
 	if (!err && c->config.clients->opener_has_mm && f->opener.mmfd < 0)
-		err = c->dev->gone ? -EIO : -EACCES;
+		err = c->config.kind->is_gone(c) ? -EIO : -EACCES;
 	if (err == -EACCES && f->opener.refused)
-		uvd_opener_log_refused(caller, c->dev->engine->log, c->dev->config.ibdev);
+		uvd_opener_log_refused(caller, c->config.log, c->dev->config.ibdev);
 	if (!err)
-		f->file = uvd_file_open(c->dev, caller->account, &err);
-	if (f->file) {
-		atomic_store_explicit(&f->file->opened_by, f->opener.tgid, memory_order_relaxed);
-		f->file->privileged = f->opener.privileged;
-	}
+		err = c->config.kind->open(f, caller->account);
 	uvd_cuse_spend(self, caller->account);
 	uvd_account_put(caller->account);
 	caller->account = NULL;
 	return err;
 }
 
+/* Answers an open. Returns nonzero if the kernel did not take the answer, and so sends no release. */
+static int reply_open(fuse_req_t req, struct fuse_file_info *fi, struct cuse_file *f)
+{
+	fi->fh = (uintptr_t)f;
+	fi->direct_io = 1;
+	fi->nonseekable = 1;
+	return fuse_reply_open(req, fi);
+}
+
 static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 {
 	struct uvd_cuse *c = fuse_req_userdata(req);
 	struct uvd_caller *caller = &self->call->call.caller;
-	struct cuse_file *f = file_new(c);
+	struct cuse_file *f;
 	bool ours;
 	int err;
 
+	if (!c->config.kind->open) {
+		reply_open(req, fi, NULL);
+		return;
+	}
+	f = file_new(c);
 	if (!f) {
 		fuse_reply_err(req, ENOMEM);
 		return;
@@ -356,17 +365,15 @@ static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 	list_add(&f->of_node, &c->files);
 	c->num_files++;
 	uvd_unlock(&c->lock);
-	fi->fh = (uintptr_t)f;
-	fi->direct_io = 1;
-	fi->nonseekable = 1;
-	if (fuse_reply_open(req, fi))
-		uvd_cuse_file_put(f); /* the kernel did not take the answer, so no release follows */
+	if (reply_open(req, fi, f))
+		uvd_cuse_file_put(f);
 }
 
 /* Closes the file before the answer: as in the kernel, its objects are gone when close() returns. */
 static void dev_release(fuse_req_t req, struct fuse_file_info *fi)
 {
-	uvd_cuse_file_put(file_of(fi));
+	if (fi->fh)
+		uvd_cuse_file_put(file_of(fi));
 	fuse_reply_err(req, 0);
 }
 
@@ -386,8 +393,8 @@ static long write_long(struct cuse_file *f, struct uvd_call *call, const char *d
 	if (result)
 		return result;
 	if (total <= size)
-		return uvd_dispatch_write(call, data, size);
-	result = uvd_dispatch_write_from(call, addr, total);
+		return f->cuse->config.kind->write(f, call, data, size);
+	result = f->cuse->config.kind->write_from(f, call, addr, total);
 	if (result >= 0)
 		uvd_cuse_write_begun(&f->writes, call->caller.tid, size, total);
 	return result;
@@ -395,11 +402,16 @@ static long write_long(struct cuse_file *f, struct uvd_call *call, const char *d
 
 static void dev_write(fuse_req_t req, const char *data, size_t size, off_t off, struct fuse_file_info *fi)
 {
+	const struct uvd_cuse_kind *kind = self->cuse->config.kind;
 	const struct fuse_ctx ctx = *fuse_req_ctx(req);
 	struct cuse_file *f = file_of(fi);
 	struct uvd_call *call = &self->call->call;
 	long result;
 
+	if (!kind->write) {
+		fuse_reply_err(req, EINVAL);
+		return;
+	}
 	cuse_call_begin(f, req);
 	call->grant.uobj = NULL;
 	if (!uvd_opener_is(&f->opener, &call->caller, ctx.uid, ctx.gid))
@@ -407,7 +419,7 @@ static void dev_write(fuse_req_t req, const char *data, size_t size, off_t off, 
 	else if (off)
 		result = uvd_cuse_write_rest(&f->writes, ctx.pid, off, size);
 	else if (size <= UVD_CUSE_WHOLE)
-		result = uvd_dispatch_write(call, data, size);
+		result = kind->write(f, call, data, size);
 	else
 		result = write_long(f, call, data, size);
 	cuse_call_finish(f, req, result, size);
@@ -421,8 +433,13 @@ static void dev_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info 
 		      size_t in_size, size_t out_size)
 {
 	struct cuse_file *f = file_of(fi);
+	const struct uvd_cuse_kind *kind = self->cuse->config.kind;
 	uint64_t addr = (uintptr_t)arg;
 
+	if (!kind->ioctl) {
+		fuse_reply_err(req, ENOTTY);
+		return;
+	}
 	/* As in compat_ptr_ioctl(): 32-bit programs have the same structs, but a shorter pointer. */
 	if (flags & FUSE_IOCTL_COMPAT)
 		addr = (uint32_t)addr;
@@ -431,7 +448,7 @@ static void dev_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info 
 		return;
 	}
 	cuse_call_begin(f, req);
-	cuse_call_finish(f, req, uvd_dispatch_ioctl(&self->call->call, cmd, addr), 0);
+	cuse_call_finish(f, req, kind->ioctl(f, &self->call->call, cmd, addr), 0);
 }
 
 /* No poll operation: libfuse answers ENOSYS, and the kernel then reports the file as ready, as the real one is. */

@@ -12,8 +12,6 @@
 #include <uverbsd/log.h>
 #include "cuse/internal.h"
 
-enum { MOST_LEFT = 32 /* interrupts that libfuse may still keep at a session's end */ };
-
 /* libfuse would write to stderr, without the node's name. Its last message is kept for the caller's log line. */
 static __thread char fuse_message[256];
 
@@ -84,28 +82,9 @@ int uvd_cuse_channel_adopt(struct uvd_privilege *p, struct uvd_node *node, const
 	return 0;
 }
 
-/*
- * libfuse keeps an interrupt that arrives after its request was answered until the next request, and leaks it when the
- * session ends. So this function gives libfuse requests of a kind that we do not implement: before libfuse refuses
- * one, it looks at its interrupts. The kernel ignores the refusal, as it knows no such request. (A device's workers
- * give libfuse no interrupts; the thread of a User Capability's node does.)
- */
-static void forget_interrupts(struct fuse_session *se)
-{
-	struct {
-		struct fuse_in_header header;
-		struct fuse_flush_in flush;
-	} request = { .header = { .len = sizeof(request), .opcode = FUSE_FLUSH, .unique = UINT64_MAX - 1 } };
-	const struct fuse_buf buf = { .mem = &request, .size = sizeof(request) };
-
-	for (int i = 0; i < MOST_LEFT; i++)
-		fuse_session_process_buf(se, &buf);
-}
-
 void uvd_cuse_channel_close(struct uvd_privilege *p, struct uvd_node *node, struct fuse_session **se)
 {
 	p->ops->end_node(p, node);
-	forget_interrupts(*se);
 	fuse_session_destroy(*se); /* no cuse_lowlevel_teardown(): no signal handlers are set here */
 	*se = NULL;
 }

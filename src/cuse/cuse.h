@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The CUSE transport: struct uvd_cuse is one node, /dev/infiniband/uverbsN. The node's own threads, its workers, read
+ * The CUSE transport: struct uvd_cuse is one node in /dev/infiniband. The node's own threads, its workers, read
  * the channel and carry out the calls. A worker may wait for its client's memory; another one always goes on reading
  * the channel.
  */
@@ -14,7 +14,6 @@
 #include "grant/grant.h"
 
 struct uvd_cuse;
-struct uvd_cuse_ucap;
 struct uvd_log;
 
 /*
@@ -24,8 +23,14 @@ struct uvd_log;
 struct uvd_cuse_clients;
 extern const struct uvd_cuse_clients uvd_cuse_clients_local, uvd_cuse_clients_remote;
 
+/* The nodes of devices, and those of User Capabilities, which can only be opened (kind.h). */
+struct uvd_cuse_kind;
+extern const struct uvd_cuse_kind uvd_cuse_device_nodes, uvd_cuse_ucap_nodes;
+
 struct uvd_cuse_config {
-	int number; /* N of uverbsN; -1: the lowest that is free */
+	const struct uvd_cuse_kind *kind;
+	int number; /* N of a device's uverbsN; -1: the lowest that is free */
+	const char *ucap; /* name of a User Capability; for uvd_cuse_new() alone */
 	unsigned int workers; /* at the start; more are started while calls wait for clients */
 	struct uvd_privilege *privilege; /* makes the node; must outlive it */
 	unsigned int index; /* of the device, as make_node() knows it */
@@ -45,8 +50,10 @@ struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err);
 int uvd_cuse_number(const struct uvd_cuse *c);
 dev_t uvd_cuse_rdev(const struct uvd_cuse *c);
 const char *uvd_cuse_path(const struct uvd_cuse *c);
-/* Starts the workers, which serve `dev`; the caller keeps owning it. Returns 0, or a negative errno, logged. */
-int uvd_cuse_start(struct uvd_cuse *c, struct uvd_device *dev);
+/*
+ * Starts the workers, which serve `dev`, or a User Capability: NULL. The caller keeps owning it. Returns 0, or a negative errno, logged.
+ */
+int uvd_cuse_start(struct uvd_cuse *c, struct uvd_engine *engine, struct uvd_device *dev);
 /*
  * The main thread calls it about twice a second. Lets go of calls that wait for the memory of a client with a signal,
  * ends idle workers, and frees those that have exited.
@@ -71,17 +78,8 @@ struct uvd_cuse_counters {
 	unsigned int workers, files;
 };
 void uvd_cuse_count(struct uvd_cuse *c, struct uvd_cuse_counters *counters);
-/* Calls fn for every open file, with c's lock held: fn must call nothing of c. */
+/* Calls fn for every open file of a device, with c's lock held: fn must call nothing of c. */
 void uvd_cuse_each_file(struct uvd_cuse *c,
 			void (*fn)(void *arg, const struct uvd_opener *opener, struct uvd_file *file), void *arg);
-
-/* ---- the node of a User Capability, which can only be opened ----------------------------------------------------- */
-
-/* Makes the node (root's, mode 0600) and starts the thread that serves it. Returns NULL with a negative *err. */
-struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, struct uvd_privilege *privilege, struct uvd_log *log,
-					int *err);
-dev_t uvd_cuse_ucap_rdev(const struct uvd_cuse_ucap *u);
-/* Removes the node. A client that has it open keeps a file that no longer stands for the capability. */
-void uvd_cuse_ucap_free(struct uvd_cuse_ucap *u);
 
 #endif

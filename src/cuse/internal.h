@@ -16,6 +16,7 @@
 #include "broker/broker.h"
 #include "cuse/claim.h"
 #include "cuse/cuse.h"
+#include "cuse/kind.h"
 #include "cuse/remote.h"
 #include "cuse/split_write.h"
 #include "cuse/turns.h"
@@ -44,12 +45,12 @@ struct uvd_cuse_clients {
 	bool writes_by_descriptor; /* of the client's address space, and not by the thread's id */
 };
 
-/* One open of the node. */
+/* One open of a node whose kind has open(). */
 struct cuse_file {
 	struct list_head of_node;
 	struct uvd_cuse *cuse;
 	atomic_int ref; /* the client's open, each grant until it has ended, a worker whose call was let go */
-	struct uvd_file *file;
+	void *priv; /* of the kind: a device's struct uvd_file */
 	struct uvd_opener opener;
 	pthread_mutex_t peer_lock;
 	struct uvd_peer *peer; /* with a broker: the process that called last */
@@ -95,7 +96,8 @@ struct uvd_cuse {
 	struct uvd_node node;
 	struct uvd_proc *calls, *opens; /* for threads that wait in a call, and in an open of the node */
 	struct uvd_remote remote; /* used by uvd_cuse_clients_remote */
-	struct uvd_device *dev;
+	struct uvd_engine *engine; /* once it is served; its accounts are charged */
+	struct uvd_device *dev; /* that the node stands for; NULL: a User Capability */
 	struct fuse_session *se;
 	atomic_bool stopping;
 	atomic_bool never_nice; /* threads that raised their nice value cannot lower it again */

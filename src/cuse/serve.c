@@ -206,10 +206,15 @@ void uvd_cuse_serve(struct worker *w)
 	const struct fuse_in_header *in = w->buf.mem;
 	const void *arg = in + 1;
 
-	switch (in->opcode) {
-	case FUSE_INTERRUPT:
+	if (in->opcode == FUSE_INTERRUPT) {
 		serve_interrupt(w->cuse, in);
-		break;
+		return;
+	}
+	if (!w->cuse->config.kind->open) { /* whatever it is, it is answered at once */
+		serve_process(w, &w->buf.mem, w->buf.mem, w->buf.size);
+		return;
+	}
+	switch (in->opcode) {
 	case FUSE_IOCTL:
 		serve_call(w, in, ((const struct fuse_ioctl_in *)arg)->fh);
 		break;

@@ -9,7 +9,7 @@
 static int session_begin(struct uvd_cuse *c)
 {
 	struct uvd_privilege *p = c->config.privilege;
-	int fd, err = p->ops->make_node(p, c->config.index, c->config.number, &c->node, &fd);
+	int fd, err = c->config.kind->make(c, &fd);
 
 	return err ? err : uvd_cuse_channel_adopt(p, &c->node, &uvd_cuse_operations, c, c->config.log, fd, &c->se);
 }
@@ -98,6 +98,6 @@ void uvd_cuse_each_file(struct uvd_cuse *c,
 
 	uvd_lock(&c->lock);
 	list_for_each_entry(f, &c->files, of_node)
-		fn(arg, &f->opener, f->file);
+		fn(arg, &f->opener, f->priv);
 	uvd_unlock(&c->lock);
 }

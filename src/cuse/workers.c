@@ -162,12 +162,13 @@ static void on_wake(int sig)
 {
 }
 
-int uvd_cuse_start(struct uvd_cuse *c, struct uvd_device *dev)
+int uvd_cuse_start(struct uvd_cuse *c, struct uvd_engine *engine, struct uvd_device *dev)
 {
 	struct sigaction sa = { .sa_handler = on_wake }; /* without SA_RESTART */
 	unsigned int i;
 	int err = 0;
 
+	c->engine = engine;
 	c->dev = dev;
 	sigaction(WAKE_SIGNAL, &sa, NULL);
 	for (i = 0; i < c->config.workers && !err; i++)

@@ -8,8 +8,10 @@
 #include "objects/objects.h"
 #include "util/util.h"
 
+/* A User Capability's node. */
 struct node {
-	struct uvd_cuse_ucap *cuse;
+	struct uvd_daemon *daemon;
+	struct uvd_cuse *cuse;
 	char name[UVD_UCAP_NAME];
 };
 
@@ -26,6 +28,45 @@ static const struct uvd_daemon_node *node_of(struct uvd_device *dev)
 	return place ? uvd_daemon_node_of(place) : NULL;
 }
 
+static void ucap_node_lost(void *arg)
+{
+	struct node *node = arg;
+
+	uvd_logf(node->daemon->log, UVD_WARN, "%s was aborted from outside", uvd_cuse_path(node->cuse));
+}
+
+static void ucap_node_free(struct node *node)
+{
+	if (node->cuse) {
+		if (!uvd_cuse_stop(node->cuse))
+			return; /* its worker is stuck although it waits for nobody, and has the node */
+		uvd_cuse_free(node->cuse);
+	}
+	free(node);
+}
+
+static int ucap_node_serve(struct node *node)
+{
+	struct uvd_daemon *d = node->daemon;
+	const struct uvd_cuse_config config = {
+		.kind = &uvd_cuse_ucap_nodes,
+		.ucap = node->name,
+		.workers = 1,
+		.privilege = d->privilege,
+		.clients = d->machine->clients,
+		.log = d->log,
+		.lost = ucap_node_lost,
+		.arg = node,
+	};
+	int err;
+
+	node->cuse = uvd_cuse_new(&config, &err);
+	if (!node->cuse)
+		return err;
+	err = uvd_cuse_start(node->cuse, &d->engine, NULL);
+	return err ? err : d->machine->add_ucap(d, node->name, uvd_cuse_rdev(node->cuse));
+}
+
 static int hook_ucap_create(struct uvd_engine *engine, const char *name, unsigned int bit, struct uvd_ucap_node *out)
 {
 	struct uvd_daemon *d = daemon_of(engine);
@@ -34,20 +75,15 @@ static int hook_ucap_create(struct uvd_engine *engine, const char *name, unsigne
 
 	if (!node)
 		return -ENOMEM;
+	node->daemon = d;
 	strcpy(node->name, name);
-	node->cuse = uvd_cuse_ucap_new(name, d->privilege, d->log, &err);
-	if (!node->cuse)
-		goto free_node;
-	err = d->machine->add_ucap(d, name, uvd_cuse_ucap_rdev(node->cuse));
-	if (err)
-		goto free_cuse;
-	*out = (struct uvd_ucap_node){ .priv = node, .rdev = uvd_cuse_ucap_rdev(node->cuse) };
+	err = ucap_node_serve(node);
+	if (err) {
+		ucap_node_free(node);
+		return err;
+	}
+	*out = (struct uvd_ucap_node){ .priv = node, .rdev = uvd_cuse_rdev(node->cuse) };
 	return 0;
-free_cuse:
-	uvd_cuse_ucap_free(node->cuse);
-free_node:
-	free(node);
-	return err;
 }
 
 static void hook_ucap_remove(struct uvd_engine *engine, const struct uvd_ucap_node *ucap)
@@ -56,8 +92,7 @@ static void hook_ucap_remove(struct uvd_engine *engine, const struct uvd_ucap_no
 	struct node *node = ucap->priv;
 
 	d->machine->remove_ucap(d, node->name);
-	uvd_cuse_ucap_free(node->cuse);
-	free(node);
+	ucap_node_free(node);
 }
 
 static const struct uvd_ucap_ops ucap_ops = { .create = hook_ucap_create, .remove = hook_ucap_remove };

@@ -55,6 +55,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n, cons
 {
 	struct uvd_device_config config = *wanted;
 	struct uvd_cuse_config cuse = {
+		.kind = &uvd_cuse_device_nodes,
 		.number = config.number,
 		.workers = d->options->workers,
 		.privilege = d->privilege,
@@ -89,7 +90,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n, cons
 		return "cannot make the device";
 	}
 	uvd_fleet_enter(&d->fleet, &n->place, wanted, dev);
-	if (uvd_cuse_start(n->cuse, dev))
+	if (uvd_cuse_start(n->cuse, &d->engine, dev))
 		return "cannot serve the node";
 	/* The device is served already. A client may take a port down, or the adapter's change: the lock keeps that apart. */
 	uvd_lock(&n->place.dev->port_lock);

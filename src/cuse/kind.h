@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A kind of nodes is a table of operations: those of devices (device.c), those of User Capabilities (ucap.c). What is alike for all
+ * nodes is elsewhere in src/cuse: channel, threads, shares and turns, openers, answers.
+ */
+#ifndef UVD_CUSE_KIND_H
+#define UVD_CUSE_KIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cuse_file;
+struct uvd_account;
+struct uvd_call;
+struct uvd_cuse;
+
+struct uvd_cuse_kind {
+	/* Makes the node: sets c->node, and *fd to its channel. Returns 0 or a negative errno. */
+	int (*make)(struct uvd_cuse *c, int *fd);
+	/*
+	 * A client opens the node: f->opener is set, and the account is charged. Sets f->priv, or returns a negative errno. Runs on a
+	 * worker, as all that follows. NULL: the node can be opened and nothing else, its files have no opener, and nobody is charged.
+	 */
+	int (*open)(struct cuse_file *f, struct uvd_account *account);
+	void (*close)(struct cuse_file *f);
+	/* What the node stands for is gone: an opener that cannot be asked gets EIO. */
+	bool (*is_gone)(struct uvd_cuse *c);
+	/*
+	 * Calls on an open file, by its opener: result, or a negative errno. NULL: EINVAL, and ENOTTY for ioctl(). A write() has
+	 * all its bytes in `data`, or is longer and has them in the caller's memory.
+	 */
+	long (*write)(struct cuse_file *f, struct uvd_call *call, const void *data, size_t size);
+	long (*write_from)(struct cuse_file *f, struct uvd_call *call, uint64_t addr, size_t size);
+	long (*ioctl)(struct cuse_file *f, struct uvd_call *call, unsigned int cmd, uint64_t arg);
+};
+
+#endif
