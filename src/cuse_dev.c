@@ -307,8 +307,8 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 {
 	int err = 0;
 
-	caller->account = self->account ? uvd_account_ref(self->account)
-					: uvd_caller_account(caller, c->engine->accounts, &err);
+	caller->account =
+		self->account ? uvd_account_ref(self->account) : uvd_caller_account(caller, c->engine->accounts, &err);
 	if (err)
 		return err;
 	err = uvd_opener_take(&f->opener, caller);
