@@ -155,30 +155,45 @@ bool uvd_view_guess(struct uvd_tree_view *view, const char *node)
 	return known;
 }
 
-/* Calls each() with the names of the devices below the sysfs directory. Returns their number. */
+static int is_of_device(const struct dirent *entry)
+{
+	return !strncmp(entry->d_name, "uverbs", 6);
+}
+
+/* Stores the name of the device of this entry of infiniband_verbs. */
+static bool read_ibdev(const char *sysfs, const char *entry, char name[64])
+{
+	char path[PATH_MAX];
+	FILE *file;
+	bool ok;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s/ibdev", sysfs, entry);
+	file = fopen(path, "re");
+	ok = file && fscanf(file, "%63s", name) == 1;
+	if (file)
+		fclose(file);
+	return ok;
+}
+
+/* Calls each() with the names of the devices below the sysfs directory, in the order of their numbers. Returns how many there are. */
 static unsigned int each_ibdev(const char *sysfs, void (*each)(void *arg, const char *name), void *arg)
 {
 	char path[PATH_MAX], name[64];
 	unsigned int num = 0;
-	struct dirent *entry;
-	DIR *dir;
-	FILE *file;
+	struct dirent **list;
+	int n;
 
 	snprintf(path, sizeof(path), "%s/class/infiniband_verbs", sysfs);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s/ibdev", sysfs, entry->d_name);
-		file = strncmp(entry->d_name, "uverbs", 6) ? NULL : fopen(path, "re");
-		if (!file)
-			continue;
-		if (fscanf(file, "%63s", name) == 1) {
+	n = scandir(path, &list, is_of_device, versionsort);
+	for (int i = 0; i < n; i++) {
+		if (read_ibdev(sysfs, list[i]->d_name, name)) {
 			each(arg, name);
 			num++;
 		}
-		fclose(file);
+		free(list[i]);
 	}
-	if (dir)
-		closedir(dir);
+	if (n >= 0)
+		free(list);
 	return num;
 }
 
