@@ -72,6 +72,7 @@ static void account_user_free(struct uvd_accounts *accounts, struct user *user)
 	while (*p != user)
 		p = &(*p)->next;
 	*p = user->next;
+	accounts->num--;
 	if (user->spends)
 		list_del_init(&user->of_spenders);
 	uvd_quota_put(user->quota);
@@ -82,7 +83,8 @@ void uvd_accounts_free(struct uvd_accounts *accounts)
 {
 	if (!accounts)
 		return;
-	for (unsigned int i = 0; i < USER_BUCKETS; i++)
+	/* Only as far as there are users: most of the table has never been used, and has no memory (uvd_accounts_new()). */
+	for (unsigned int i = 0; accounts->num; i++)
 		while (accounts->buckets[i])
 			account_user_free(accounts, accounts->buckets[i]);
 	pthread_mutex_destroy(&accounts->lock);
@@ -111,6 +113,7 @@ static struct user *user_get(struct uvd_accounts *accounts, uid_t uid, struct uv
 	user->ref = 1;
 	user->next = *bucket;
 	*bucket = user;
+	accounts->num++;
 	return user;
 }
 

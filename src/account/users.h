@@ -35,6 +35,7 @@ struct uvd_accounts {
 	struct uvd_log *log;
 	pthread_mutex_t lock; /* protects the users */
 	struct user **buckets; /* USER_BUCKETS */
+	unsigned int num; /* users in all of them */
 	struct list_head spenders; /* users with time on record: only they are compared */
 	_Atomic uint64_t spent; /* ns since the last comparison */
 };

@@ -77,10 +77,11 @@ struct uvd_fleet {
 	struct uvd_log *log;
 	const struct uvd_fleet_ops *ops;
 	void *arg;
-	pthread_mutex_t lock; /* places' config, dev and replug_ns; the three below */
+	pthread_mutex_t lock; /* places' config, dev and replug_ns; the four below */
 	bool had[UVD_NODE_NUMBERS]; /* a device has had the number */
 	struct ev_loop *loop; /* NULL: filters' orders wait */
 	bool ended; /* filters' orders are refused */
+	bool ordered; /* a place has an order of a filter: replug_ns */
 	struct ev_async on_replug;
 	struct ev_timer adapters; /* looks for devices whose adapter is gone; runs if a device has had an adapter */
 	struct uvd_fleet_back backs[UVD_MAX_DEVICES];

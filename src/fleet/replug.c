@@ -76,8 +76,13 @@ static void fleet_replug_place(struct uvd_fleet *f, struct uvd_fleet_place *p, u
 static void fleet_on_replug(struct ev_loop *loop, struct ev_async *w, int events)
 {
 	struct uvd_fleet *f = w->data;
+	bool ordered;
 
-	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++) {
+	uvd_lock(&f->lock);
+	ordered = f->ordered;
+	f->ordered = false;
+	uvd_unlock(&f->lock);
+	for (unsigned int i = 0; ordered && i < UVD_MAX_DEVICES; i++) {
 		struct uvd_fleet_place *p = f->ops->place(f->arg, i);
 		uint64_t down_ns;
 
@@ -109,6 +114,7 @@ int uvd_fleet_replug(struct uvd_device *dev, uint64_t down_ns)
 		err = -ENODEV;
 	else
 		p->replug_ns = down_ns;
+	f->ordered |= !err;
 	/* If the fleet has not begun yet, it looks when it does. */
 	if (!err && f->loop)
 		ev_async_send(f->loop, &f->on_replug);

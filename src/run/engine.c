@@ -567,34 +567,39 @@ static void host_loop(struct host *h, int sigchld)
 
 void uvd_run_engine_main(struct uvd_run_launch *l)
 {
-	struct host h = { .l = l, .program = fork() };
-	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE };
+	/* Not on the stack: it is large, and a run uses little of it. */
+	struct host *h = calloc(1, sizeof(*h));
+	const pid_t program = h ? fork() : -1;
 	const int fork_err = errno;
+	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE };
 	int sigchld, err;
 
-	if (!h.program) {
+	if (!program) {
 		close(l->link);
 		uvd_run_program_main(l);
 	}
 	close(l->program_end);
 	sigchld = uvd_run_background((int[]){ l->link, l->up, l->join_sock, l->join_lock }, 4);
-	if (h.program < 0 || sigchld < 0) {
+	if (program < 0 || sigchld < 0) {
 		/* Without PROGRAM the guardian may not wait for this process, and not see its end. */
 		fprintf(stderr, "uverbsctl run: cannot start: %s\n",
-			uvd_errno_name(h.program < 0 ? fork_err : -sigchld));
+			uvd_errno_name(program < 0 ? fork_err : -sigchld));
 		rmdir(l->root);
 		_exit(UVD_RUN_FAILED);
 	}
-	err = host_setup(&h);
+	h->l = l;
+	h->program = program;
+	err = host_setup(h);
 	if (err)
 		_exit(UVD_RUN_FAILED); /* the guardian stops PROGRAM and removes the folder */
-	h.own = tree_new(&h.e, l->link);
+	h->own = tree_new(&h->e, l->link);
 	l->link = -1;
-	host_loop(&h, sigchld);
-	host_teardown(&h);
+	host_loop(h, sigchld);
+	host_teardown(h);
 	if (l->link >= 0)
 		uvd_run_send(l->link, &bye, NULL, 0);
-	if (!h.reported)
-		uvd_run_report(l->up, h.status, false);
+	if (!h->reported)
+		uvd_run_report(l->up, h->status, false);
+	free(h);
 	exit(0);
 }
