@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Random operations on two connected QPs, each direction on a thread of its own, compared with a model: plain memory
- * that gets the same changes. Runs for 5 seconds, or for 10 minutes if UVD_LONG is set in the environment, and for 1,000
+ * that gets the same changes. Runs for 2 seconds, or for 60 if UVERBSD_LONG is set in the environment, and for 1,000
  * operations in each direction however slow the machine is. UVD_SEED repeats the operations of a run.
  */
 #include <check.h>
@@ -232,7 +232,7 @@ static void *run(void *arg)
 
 START_TEST(test_random_operations_do_what_the_model_does)
 {
-	uint64_t seconds = getenv("UVD_LONG") ? 600 : 5;
+	uint64_t seconds = suite_is_long() ? 60 : 2;
 	struct direction directions[2] = { 0 };
 	pthread_t threads[2];
 
