@@ -582,8 +582,7 @@ void uvd_run_engine_main(struct uvd_run_launch *l)
 	sigchld = uvd_run_background((int[]){ l->link, l->up, l->join_sock, l->join_lock }, 4);
 	if (program < 0 || sigchld < 0) {
 		/* Without PROGRAM the guardian may not wait for this process, and not see its end. */
-		fprintf(stderr, "uverbsctl run: cannot start: %s\n",
-			uvd_errno_name(program < 0 ? fork_err : -sigchld));
+		fprintf(stderr, "uverbsctl run: cannot start: %s\n", uvd_errno_name(program < 0 ? fork_err : -sigchld));
 		rmdir(l->root);
 		_exit(UVD_RUN_FAILED);
 	}

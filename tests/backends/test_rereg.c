@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "backends/soft/memory/memory.h"
 #include "tests/backends/bed.h"
 
 static struct bed bed;
@@ -157,6 +158,26 @@ START_TEST(test_translation_that_is_none_is_refused)
 END_TEST
 
 /* The new region takes the old one's place, so it needs no other free one. */
+/* The table of regions keeps free places in a list, and grows when there is none. */
+START_TEST(test_no_region_gets_the_place_of_one_that_lives)
+{
+	enum { REGIONS = 300, EARLY = 3, LATER = 9 };
+	struct uvd_mr *mrs[REGIONS];
+
+	for (int i = 0; i < REGIONS; i++) {
+		mrs[i] = make_mr(b, b->buf, LENGTH, RW);
+		if (i == LATER)
+			free_mr(mrs[EARLY]);
+	}
+	mrs[EARLY] = make_mr(b, b->buf, LENGTH, RW);
+	for (int i = 0; i < REGIONS; i++)
+		for (int k = 0; k < i; k++)
+			ck_assert_uint_ne(mrs[i]->rkey >> SOFT_TAG_BITS, mrs[k]->rkey >> SOFT_TAG_BITS);
+	for (int i = 0; i < REGIONS; i++)
+		free_mr(mrs[i]);
+}
+END_TEST
+
 START_TEST(test_rereg_at_the_limit_of_regions)
 {
 	struct uvd_mr *all[1000], *first, *second;
@@ -193,6 +214,7 @@ int main(void)
 	tcase_add_test(t, test_region_of_another_pd_is_closed_to_the_qp);
 	tcase_add_test(t, test_region_with_a_window_stays_as_it_is);
 	tcase_add_test(t, test_translation_that_is_none_is_refused);
+	tcase_add_test(t, test_no_region_gets_the_place_of_one_that_lives);
 	tcase_add_test(t, test_rereg_at_the_limit_of_regions);
 	return run_suite("soft: rereg", t);
 }

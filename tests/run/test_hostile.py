@@ -76,7 +76,7 @@ def test_run_that_may_start_too_few_processes_says_so_and_leaves_nothing(run):
     without_leak_check(run)
     for limit in (1, 2, 3):
         run.prefix[-1] = f"--nproc={limit}"
-        for _ in range(5):
+        for _ in range(5 if "UVERBSD_LONG" in os.environ else 2):
             r = run("true")
             assert r.returncode == 125 and "cannot start: EAGAIN" in r.stderr, (limit, r)
             assert until(lambda: not run.left()), run.left()
