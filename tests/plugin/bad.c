@@ -31,13 +31,14 @@ static const struct uvd_attr_row attrs[] = { {
 	.len = 8,
 } };
 static const struct uvd_method_row methods[] = { {
-	.name = "M_BAD",
+	.name = BAD == 15 ? NULL : "M_BAD",
 	.id = 0x1300,
 	.attrs = attrs,
 	.num_attrs = BAD == 3 ? 0 : 1,
 	.steps = BAD == 3 || BAD == 8 ? NULL : steps,
 	.when = BAD == 9 ? UVD_STEPS_BEFORE : UVD_STEPS_OWN,
 } };
+static const struct uvd_write_row writes[] = { { .name = "", .steps = steps } };
 static const struct uvd_object_row object = {
 	.name = "OBJ_BAD",
 	.id = BAD == 7 ? OBJ_KV : 0x1300,
@@ -45,6 +46,8 @@ static const struct uvd_object_row object = {
 	.destroy = BAD == 2 ? NULL : bad_destroy,
 	.size = BAD == 5 ? UINT16_MAX - 7 : 0,
 	UVD_ROWS(methods, methods),
+	.writes = writes,
+	.num_writes = BAD == 16,
 };
 static const struct uvd_object_row *const objects[] = { &object, NULL };
 static const struct uvd_feature feature = { .name = "bad feature", .objects = objects };

@@ -36,6 +36,8 @@ START_TEST(test_wrong_plugin_is_refused_with_its_reason)
 	is_refused("none", -ELIBBAD, "none.so", "no symbol uverbsd_plugin");
 	is_refused("lost", -ELIBBAD, "lost.so: ", "undefined symbol: uvd_lost");
 	is_refused("bad13", -EINVAL, "OBJ_BAD of 'bad feature'", "class FD");
+	is_refused("bad15", -EINVAL, "'bad feature' (method)", "no name");
+	is_refused("bad16", -EINVAL, "'bad feature' (command)", "no name");
 	is_refused("bad14", -ENOEXEC, "persona 'bad' has mapped queues of an earlier uverbsd", "rebuild it");
 	is_refused("taken", -EEXIST, "backend 'soft' is both", "of 'soft' and of 'net'");
 	is_refused("nowhere", -ENOENT, "nowhere.so", "ENOENT");
