@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A kind of nodes is a table of operations: those of devices (device.c), those of User Capabilities (ucap.c). What is alike for all
- * nodes is elsewhere in src/cuse: channel, threads, shares and turns, openers, answers.
+ * A kind of nodes is a table of operations: those of devices (device.c), those of User Capabilities (ucap.c). The other files of
+ * src/cuse have what is alike for all nodes: channel, threads, shares and turns, openers, answers.
  */
 #ifndef UVD_CUSE_KIND_H
 #define UVD_CUSE_KIND_H
@@ -24,7 +24,7 @@ struct uvd_cuse_kind {
 	 */
 	int (*open)(struct cuse_file *f, struct uvd_account *account);
 	void (*close)(struct cuse_file *f);
-	/* What the node stands for is gone: an opener that cannot be asked gets EIO. */
+	/* Has the device been removed? Then an opener that cannot be asked gets EIO. */
 	bool (*is_gone)(struct uvd_cuse *c);
 	/*
 	 * Calls on an open file, by its opener: result, or a negative errno. NULL: EINVAL, and ENOTTY for ioctl(). A write() has

@@ -210,7 +210,7 @@ void uvd_cuse_serve(struct worker *w)
 		serve_interrupt(w->cuse, in);
 		return;
 	}
-	if (!w->cuse->config.kind->open) { /* whatever it is, it is answered at once */
+	if (!w->cuse->config.kind->open) { /* no request of it waits */
 		serve_process(w, &w->buf.mem, w->buf.mem, w->buf.size);
 		return;
 	}

@@ -300,7 +300,7 @@ static void every_fault(const struct call_entry *entry, const char *backend, enu
 	for (enum fault fault = 0; fault < FAULT_KINDS; fault++) {
 		/* Never all later backend calls: the backend would refuse the cleanup, too, which handle-10 tests. */
 		for (int onwards = 0; onwards < (fault == FAULT_BACKEND ? 1 : 2); onwards++) {
-			/* What fails after the n-th are the few operations of a cleanup: without UVERBSD_LONG all fail, or one does. */
+			/* After the n-th come the few operations of a cleanup: without UVERBSD_LONG all fail, or one does. */
 			const unsigned int most = onwards && !suite_is_long() ? 1 : 1000;
 			unsigned int n = 1;
 
