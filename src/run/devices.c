@@ -163,3 +163,18 @@ struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int nu
 	uvd_unlock(&e->fleet.lock);
 	return dev;
 }
+
+int uvd_run_devices_add(struct uvd_run_engine *e, const struct uvd_run_options *o)
+{
+	const char *wrong = NULL;
+
+	for (unsigned int i = 0; i < o->num_devices && !wrong; i++) {
+		struct uvd_device_config config = o->devices[i];
+
+		if (config.number < 0)
+			config.number = i;
+		if (!uvd_fleet_add(&e->fleet, &config, &wrong))
+			uvd_logf(e->log, UVD_ERR, "%s: %s", config.ibdev, wrong);
+	}
+	return wrong ? -EINVAL : 0;
+}

@@ -46,21 +46,6 @@ struct host {
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
-static int add_devices(struct uvd_run_engine *e, const struct uvd_run_options *o)
-{
-	const char *wrong = NULL;
-
-	for (unsigned int i = 0; i < o->num_devices && !wrong; i++) {
-		struct uvd_device_config config = o->devices[i];
-
-		if (config.number < 0)
-			config.number = i;
-		if (!uvd_fleet_add(&e->fleet, &config, &wrong))
-			uvd_logf(e->log, UVD_ERR, "%s: %s", config.ibdev, wrong);
-	}
-	return wrong ? -EINVAL : 0;
-}
-
 static void host_settle(struct uvd_engine *core)
 {
 	uvd_run_files_settle(&container_of(core, struct uvd_run_engine, core)->files, 1000);
@@ -162,7 +147,7 @@ static int host_setup(struct host *h)
 	e->core.replug = uvd_fleet_replug;
 	e->core.publish_tables = host_publish_tables;
 	e->core.take_facts = uvd_object_take_facts;
-	err = err ?: uvd_options_give_texts(h->l->options->parsed, &e->core) ?: add_devices(e, h->l->options);
+	err = err ?: uvd_options_give_texts(h->l->options->parsed, &e->core) ?: uvd_run_devices_add(e, h->l->options);
 	err = err ?: uvd_run_record(&h->outputs, e, h->l->options->trace);
 	e->core.settle = host_settle;
 	e->core.publish_port = host_publish_port;

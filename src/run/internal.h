@@ -187,6 +187,8 @@ int uvd_run_folder(struct uvd_run_tree *tree, bool in_run);
 
 void uvd_run_devices_init(struct uvd_run_engine *e);
 void uvd_run_devices_fini(struct uvd_run_engine *e);
+/* Adds the devices of the options. Returns 0, or a negative errno, logged. */
+int uvd_run_devices_add(struct uvd_run_engine *e, const struct uvd_run_options *o);
 /* The run's devices. arg: struct uvd_run_engine */
 extern const struct uvd_fleet_ops uvd_run_fleet_ops;
 /* Returns uverbsN with a reference, or NULL: *ours is true if it is unplugged, false if this run never had it. */
