@@ -77,19 +77,26 @@ int uvd_view_build(struct uvd_tree_view *view, const char *only, const char *nam
 
 /* ---- the node of a device ---------------------------------------------------------------------------------------- */
 
+/* Stores the name of the device of this entry of infiniband_verbs. Returns false for an entry that is no device's: it has no such file. */
+static bool read_ibdev(const char *sysfs, const char *entry, char name[64])
+{
+	char path[PATH_MAX];
+	FILE *file;
+	bool ok;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s/ibdev", sysfs, entry);
+	file = fopen(path, "re");
+	ok = file && fscanf(file, "%63s", name) == 1;
+	if (file)
+		fclose(file);
+	return ok;
+}
+
 static bool node_is_called(const char *sysfs, const char *node, const char *device)
 {
-	char path[PATH_MAX], name[64];
-	bool same;
-	FILE *file;
+	char name[64];
 
-	snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s/ibdev", sysfs, node);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	same = fscanf(file, "%63s", name) == 1 && (!device || !strcmp(name, device) || !strcmp(node, device));
-	fclose(file);
-	return same;
+	return read_ibdev(sysfs, node, name) && (!device || !strcmp(name, device) || !strcmp(node, device));
 }
 
 /* Returns the number of devices of this name below the sysfs directory. Sets node to the last one's. */
@@ -105,7 +112,7 @@ static unsigned int find_node(const char *sysfs, const char *device, char node[P
 	if (!dir)
 		return 0;
 	while ((entry = readdir(dir))) {
-		if (strncmp(entry->d_name, "uverbs", 6) || !node_is_called(sysfs, entry->d_name, device))
+		if (!node_is_called(sysfs, entry->d_name, device))
 			continue;
 		snprintf(node, PATH_MAX, "/dev/infiniband/%s", entry->d_name);
 		found++;
@@ -155,26 +162,6 @@ bool uvd_view_guess(struct uvd_tree_view *view, const char *node)
 	return known;
 }
 
-static int is_of_device(const struct dirent *entry)
-{
-	return !strncmp(entry->d_name, "uverbs", 6);
-}
-
-/* Stores the name of the device of this entry of infiniband_verbs. */
-static bool read_ibdev(const char *sysfs, const char *entry, char name[64])
-{
-	char path[PATH_MAX];
-	FILE *file;
-	bool ok;
-
-	snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s/ibdev", sysfs, entry);
-	file = fopen(path, "re");
-	ok = file && fscanf(file, "%63s", name) == 1;
-	if (file)
-		fclose(file);
-	return ok;
-}
-
 /* Calls each() with the names of the devices below the sysfs directory, in the order of their numbers. Returns how many there are. */
 static unsigned int each_ibdev(const char *sysfs, void (*each)(void *arg, const char *name), void *arg)
 {
@@ -184,7 +171,7 @@ static unsigned int each_ibdev(const char *sysfs, void (*each)(void *arg, const 
 	int n;
 
 	snprintf(path, sizeof(path), "%s/class/infiniband_verbs", sysfs);
-	n = scandir(path, &list, is_of_device, versionsort);
+	n = scandir(path, &list, NULL, versionsort);
 	for (int i = 0; i < n; i++) {
 		if (read_ibdev(sysfs, list[i]->d_name, name)) {
 			each(arg, name);
