@@ -84,7 +84,7 @@ void uvd_accounts_free(struct uvd_accounts *accounts)
 	if (!accounts)
 		return;
 	/* Only as far as there are users: most of the table has never been used, and has no memory (uvd_accounts_new()). */
-	for (unsigned int i = 0; accounts->num; i++)
+	for (unsigned int i = 0; i < USER_BUCKETS && accounts->num; i++)
 		while (accounts->buckets[i])
 			account_user_free(accounts, accounts->buckets[i]);
 	pthread_mutex_destroy(&accounts->lock);
