@@ -157,7 +157,6 @@ START_TEST(test_translation_that_is_none_is_refused)
 }
 END_TEST
 
-/* The new region takes the old one's place, so it needs no other free one. */
 /* The table of regions keeps free places in a list, and grows when there is none. */
 START_TEST(test_no_region_gets_the_place_of_one_that_lives)
 {
@@ -178,6 +177,7 @@ START_TEST(test_no_region_gets_the_place_of_one_that_lives)
 }
 END_TEST
 
+/* The new region takes the old one's place, so it needs no other free one. */
 START_TEST(test_rereg_at_the_limit_of_regions)
 {
 	struct uvd_mr *all[1000], *first, *second;
