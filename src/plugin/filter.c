@@ -40,7 +40,7 @@ static int filter_text_parse(struct filter_text *t, const char *text, char error
 		*options++ = 0;
 	if (!uvd_plugin_name_ok(t->name, "-_", MAX_FILTER_NAME))
 		return uvd_plugin_error(error, -EINVAL, "`%s` is not a valid name of a filter", t->name);
-	snprintf(t->what, sizeof(t->what), "filter %s", t->name);
+	snprintf(t->what, sizeof(t->what), "filter %.*s", MAX_FILTER_NAME, t->name);
 	value = options ? strtok_r(options, ",", &save) : NULL;
 	for (; value && num < MAX_FILTER_VALUES; value = strtok_r(NULL, ",", &save))
 		t->values[num++] = value;

@@ -73,7 +73,7 @@ def test_run_that_may_start_too_few_processes_says_so_and_leaves_nothing(run):
         pytest.skip("it needs root, to be a user without processes, and a folder of all users")
     user = 65000 + os.getpid() % 500
     run.prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "prlimit", "--nproc=1"]
-    without_leak_check(run)
+    run.look_for_no_leaks()  # LeakSanitizer waits for every thread of the process that it checks
     for limit in (1, 2, 3):
         run.prefix[-1] = f"--nproc={limit}"
         for _ in range(5 if "UVERBSD_LONG" in os.environ else 2):
@@ -88,10 +88,6 @@ def needs_fuse(run):
     if THREADS:
         pytest.skip("ThreadSanitizer has a thread, with which there is no new user namespace")
 
-
-def without_leak_check(run):
-    """LeakSanitizer starts a process of its own, and waits for every thread of the one that it checks."""
-    run.env["ASAN_OPTIONS"] = ":".join(filter(None, [run.env.get("ASAN_OPTIONS"), "detect_leaks=0"]))
 
 
 # ---- a hostile member of --join ------------------------------------------------------------------------------------
@@ -151,7 +147,7 @@ def test_what_never_answers_does_not_keep_the_run(run, member, attack):
     if attack.startswith("fuse"):
         needs_fuse(run)
     if attack == "fuse_path":
-        without_leak_check(run)
+        run.look_for_no_leaks()  # LeakSanitizer waits for every thread of the process that it checks
     first = run.start("sh", "-c", "echo ready; read line", options=["--join", "lab"])
     assert first.stdout.readline() == "ready\n"
     engine = run.engine(first)
