@@ -64,6 +64,11 @@ static void user_tell_left(const struct uvd_accounts *accounts, const struct use
 	}
 }
 
+static unsigned int *user_group_num(struct uvd_accounts *accounts, uid_t uid)
+{
+	return &accounts->num[uid % USER_BUCKETS / GROUP_BUCKETS];
+}
+
 static void account_user_free(struct uvd_accounts *accounts, struct user *user)
 {
 	struct user **p = user_bucket(accounts, user->uid);
@@ -72,7 +77,7 @@ static void account_user_free(struct uvd_accounts *accounts, struct user *user)
 	while (*p != user)
 		p = &(*p)->next;
 	*p = user->next;
-	accounts->num--;
+	--*user_group_num(accounts, user->uid);
 	if (user->spends)
 		list_del_init(&user->of_spenders);
 	uvd_quota_put(user->quota);
@@ -83,9 +88,9 @@ void uvd_accounts_free(struct uvd_accounts *accounts)
 {
 	if (!accounts)
 		return;
-	/* Only as far as there are users: most of the table has never been used, and has no memory (uvd_accounts_new()). */
-	for (unsigned int i = 0; i < USER_BUCKETS && accounts->num; i++)
-		while (accounts->buckets[i])
+	/* Only where there are users: most of the table has never been used, and has no memory (uvd_accounts_new()). */
+	for (unsigned int i = 0; i < USER_BUCKETS; i++)
+		while (accounts->num[i / GROUP_BUCKETS] && accounts->buckets[i])
 			account_user_free(accounts, accounts->buckets[i]);
 	pthread_mutex_destroy(&accounts->lock);
 	free(accounts->buckets);
@@ -113,7 +118,7 @@ static struct user *user_get(struct uvd_accounts *accounts, uid_t uid, struct uv
 	user->ref = 1;
 	user->next = *bucket;
 	*bucket = user;
-	accounts->num++;
+	++*user_group_num(accounts, uid);
 	return user;
 }
 

@@ -2,8 +2,8 @@
 /* Reports of what each user holds. */
 #include "account/users.h"
 
-/* A report copies this many users, from this many buckets, with one locking. */
-enum { WALK_USERS = 32, WALK_BUCKETS = 1024 };
+/* A report copies this many users, from this many groups of buckets, with one locking. */
+enum { WALK_USERS = 32, WALK_GROUPS = 16 };
 
 /*
  * A walk through all users. It copies some users at a time, and reports them without the lock: others need the lock for
@@ -34,7 +34,7 @@ static void walk_copy_user(struct uvd_accounts *accounts, struct account_walk *w
 /* Drops the last copies, and makes others. Returns false after the last users. Leaves out users that come meanwhile. */
 static bool accounts_walk(struct uvd_accounts *accounts, struct account_walk *walk)
 {
-	const unsigned int end = walk->bucket + WALK_BUCKETS;
+	const unsigned int end = walk->bucket + WALK_GROUPS * GROUP_BUCKETS;
 	const struct user *user;
 	unsigned int i;
 
@@ -44,6 +44,11 @@ static bool accounts_walk(struct uvd_accounts *accounts, struct account_walk *wa
 		return false;
 	uvd_lock(&accounts->lock);
 	while (walk->bucket < USER_BUCKETS && walk->bucket < end && walk->num < WALK_USERS) {
+		if (!accounts->num[walk->bucket / GROUP_BUCKETS]) {
+			walk->bucket = (walk->bucket / GROUP_BUCKETS + 1) * GROUP_BUCKETS;
+			walk->skip = 0;
+			continue;
+		}
 		user = accounts->buckets[walk->bucket];
 		for (i = 0; user && i < walk->skip; i++)
 			user = user->next;

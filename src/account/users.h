@@ -15,6 +15,9 @@
  */
 enum { USER_BUCKETS = 65536 };
 
+/* A walk through all users leaves out groups of buckets that have none. */
+enum { GROUP_BUCKETS = 256, USER_GROUPS = USER_BUCKETS / GROUP_BUCKETS };
+
 struct user {
 	struct user *next; /* in its bucket */
 	struct list_head of_spenders; /* if `spends` */
@@ -35,7 +38,7 @@ struct uvd_accounts {
 	struct uvd_log *log;
 	pthread_mutex_t lock; /* protects the users */
 	struct user **buckets; /* USER_BUCKETS */
-	unsigned int num; /* users in all of them */
+	unsigned int num[USER_GROUPS]; /* users in each group of them */
 	struct list_head spenders; /* users with time on record: only they are compared */
 	_Atomic uint64_t spent; /* ns since the last comparison */
 };
