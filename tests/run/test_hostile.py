@@ -89,7 +89,6 @@ def needs_fuse(run):
         pytest.skip("ThreadSanitizer has a thread, with which there is no new user namespace")
 
 
-
 # ---- a hostile member of --join ------------------------------------------------------------------------------------
 
 MEMBER = shutil.copy(BUILD / "tests/run/run_member", BIN / "run_member").as_posix()
