@@ -31,11 +31,13 @@ enum uvd_resource {
 	UVD_RES_DESCRIPTORS, /* descriptors of the daemon */
 	UVD_RES_BYTES, /* bytes of the daemon's memory and of its socket buffers */
 	UVD_RES_CALLS, /* calls in progress; more of them wait in the user's queue */
+	UVD_RES_PARKED, /* calls that wait for an event, without a thread */
 	UVD_RES_LOANS, /* threads on loan for a grant */
 	UVD_RES_RINGS, /* rings of adapters' queues that the daemon has mapped */
 	UVD_RES_CONNECTIONS, /* to the control socket, that have not become a trace or a meter */
 	UVD_RES_TRACES, /* traces that are being read from the control socket */
 	UVD_RES_METERS, /* counts of calls that are being read from it */
+	UVD_RES_CM_IDS, /* identifiers of the connection manager */
 	UVD_RES_REGISTERED, /* bytes of clients' memory, in whole pages, that their objects have pinned */
 	UVD_RES_DM_BYTES, /* bytes of device memory */
 	UVD_RES_NAMED_XRCDS, /* XRC domains that a file stands for, which clients share: see struct uvd_payers */
@@ -72,6 +74,8 @@ struct uvd_whole {
 enum {
 	UVD_WHOLE_WORKERS = 256, /* threads of a node */
 	UVD_WHOLE_CALLS = UVD_WHOLE_WORKERS - 32, /* of them, those that calls may occupy */
+	UVD_WHOLE_PARKED = 4096, /* calls that wait for an event */
+	UVD_WHOLE_CM_IDS = 65536, /* identifiers of the connection manager */
 	UVD_WHOLE_LOANS = 256, /* threads that lend out clients' threads, and the broker's children for them */
 	UVD_WHOLE_RINGS = 16382, /* of an adapter: a quarter of the kernel's vm.max_map_count, 65530 by default */
 	UVD_WHOLE_CONNECTIONS = 64, /* to the control socket, without root's */

@@ -259,6 +259,8 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	if (!*err) {
 		list_add_tail(&dev->of_engine, &engine->devices);
 		dev->listed = true;
+		if (engine->watch)
+			engine->watch->added(engine->watch, dev);
 	}
 	uvd_unlock(&engine->plugins_lock);
 	if (!*err)
@@ -292,6 +294,8 @@ void uvd_device_unlist(struct uvd_device *dev)
 		return;
 	uvd_lock(&engine->plugins_lock);
 	list_del_init(&dev->of_engine);
+	if (engine->watch)
+		engine->watch->removed(engine->watch, dev);
 	uvd_unlock(&engine->plugins_lock);
 	dev->listed = false;
 }

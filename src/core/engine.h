@@ -22,6 +22,15 @@ struct uvd_object_facts;
 struct uvd_uobject;
 
 /*
+ * Somebody who keeps a list of an engine's devices. Each function is called with the engine's plugins_lock held. added: the device can be
+ * used from now on, and is as its configuration says. removed: its objects are gone, and it can be freed.
+ */
+struct uvd_device_watch {
+	void (*added)(struct uvd_device_watch *watch, const struct uvd_device *dev);
+	void (*removed)(struct uvd_device_watch *watch, const struct uvd_device *dev);
+};
+
+/*
  * State that all devices of one process share. It needs no lock, as it is set up before the first device and torn
  * down after the last; only `ucaps`, `plugins`, `devices`, `filters`, `observers` and `files_opened` change
  * meanwhile.
@@ -80,6 +89,7 @@ struct uvd_engine {
 	/* One change of the plug-ins, or one creation of a device, at a time; `devices`. Outside dev->lock. */
 	pthread_mutex_t plugins_lock;
 	struct list_head devices; /* those that are not removed, oldest first */
+	struct uvd_device_watch *watch; /* of `devices`, under plugins_lock, too; NULL: nobody */
 	struct uvd_device_text *texts; /* that devices begin with; under plugins_lock */
 	struct uvd_ucaps ucaps;
 	struct uvd_observers observers; /* have their own lock */

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Commands: rows (rows.c), and what a row's functions get. */
+#ifndef UVD_CM_COMMAND_H
+#define UVD_CM_COMMAND_H
+
+#include "cm/internal.h"
+
+enum { CM_MOST_IN = sizeof(struct rdma_ucm_accept), CM_MOST_OUT = 440 /* of QUERY: six paths */ };
+
+/* A command that is being carried out. */
+struct cm_cmd {
+	struct uvd_cm_file *file;
+	struct uvd_caller *caller;
+	uint64_t in[CM_MOST_IN / 8]; /* the command's struct */
+	size_t in_size; /* as the client says */
+	size_t out_size; /* the room for the response */
+	uint64_t out[CM_MOST_OUT / 8];
+	size_t out_len; /* the bytes of it that are written to the client */
+	void *made; /* by act(), for undo() and done() */
+	/* Taken by check(): */
+	bool may_bind; /* CAP_NET_BIND_SERVICE */
+	struct uvd_cm_file *other; /* MIGRATE_ID: a reference */
+	bool other_unknown;
+	uint8_t value[sizeof(int)]; /* SET_OPTION: the first bytes */
+	bool has_path; /* SET_OPTION: the value has a path that can be used */
+};
+
+/* Their results: 0, a negative errno, UVD_CM_WAITS. */
+struct cm_row {
+	const char *name;
+	size_t in; /* bytes of the struct, which the kernel reads whatever the header says */
+	size_t least_in; /* if not 0, the header must have so many, and the rest of the struct is 0 */
+	size_t response; /* where the struct has the response's address */
+	size_t least_out;
+	/* Checks of the struct, and questions about the client: without the lock. NULL: none */
+	int (*check)(struct cm_cmd *c);
+	/* Does it, with the lock. */
+	int (*act)(struct cm_cmd *c);
+	/* The response was written, or could not be: with the lock. NULL: nothing is to be done */
+	void (*done)(struct cm_cmd *c);
+	void (*undo)(struct cm_cmd *c);
+};
+
+/* Returns NULL for a number without a command; *known: there are such numbers. */
+const struct cm_row *cm_row(uint32_t number, bool *known);
+
+/* Puts a response of this size in, or as much of it as the client has room for. */
+void cm_respond(struct cm_cmd *c, const void *response, size_t size);
+
+/* identify.c */
+int cm_create_id_check(struct cm_cmd *c);
+int cm_create_id(struct cm_cmd *c);
+void cm_create_id_done(struct cm_cmd *c);
+void cm_create_id_undo(struct cm_cmd *c);
+int cm_destroy_id(struct cm_cmd *c);
+int cm_migrate_id_check(struct cm_cmd *c);
+int cm_migrate_id(struct cm_cmd *c);
+int cm_get_event(struct cm_cmd *c);
+void cm_get_event_done(struct cm_cmd *c);
+void cm_get_event_undo(struct cm_cmd *c);
+/* resolve.c */
+int cm_bind_ip_check(struct cm_cmd *c);
+int cm_bind_ip(struct cm_cmd *c);
+int cm_bind_check(struct cm_cmd *c);
+int cm_bind(struct cm_cmd *c);
+int cm_resolve_ip_check(struct cm_cmd *c);
+int cm_resolve_ip(struct cm_cmd *c);
+int cm_resolve_addr_check(struct cm_cmd *c);
+int cm_resolve_addr(struct cm_cmd *c);
+int cm_resolve_route(struct cm_cmd *c);
+/* Binds an identifier that has no address yet to this one. */
+int cm_id_bind(struct cm_id *id, const union cm_addr *addr, bool may);
+/* query.c */
+int cm_query_route(struct cm_cmd *c);
+int cm_query(struct cm_cmd *c);
+int cm_init_qp_attr_check(struct cm_cmd *c);
+int cm_init_qp_attr(struct cm_cmd *c);
+/* connect.c */
+int cm_listen(struct cm_cmd *c);
+int cm_connect_check(struct cm_cmd *c);
+int cm_connect(struct cm_cmd *c);
+int cm_accept(struct cm_cmd *c);
+int cm_reject_check(struct cm_cmd *c);
+int cm_reject(struct cm_cmd *c);
+int cm_disconnect(struct cm_cmd *c);
+int cm_notify(struct cm_cmd *c);
+/* option.c */
+int cm_set_option_check(struct cm_cmd *c);
+int cm_set_option(struct cm_cmd *c);
+/* mcast.c */
+int cm_join_ip_mcast_check(struct cm_cmd *c);
+int cm_join_ip_mcast(struct cm_cmd *c);
+int cm_join_mcast_check(struct cm_cmd *c);
+int cm_join_mcast(struct cm_cmd *c);
+void cm_join_done(struct cm_cmd *c);
+void cm_join_undo(struct cm_cmd *c);
+int cm_leave_mcast(struct cm_cmd *c);
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* LISTEN, CONNECT, ACCEPT, REJECT, DISCONNECT and NOTIFY (rdma_listen() and so on of cma.c). */
+#include <errno.h>
+#include <string.h>
+#include "cm/command.h"
+#include "cm/message.h"
+
+enum { MAX_BACKLOG = 1024 /* of net/rdma_ucm/max_backlog */ };
+
+/* ---- LISTEN -------------------------------------------------------------------------------------------------------- */
+
+static int listen_start(struct cm_id *id)
+{
+	const union cm_addr any = { .in = { .sin_family = AF_INET } };
+	int err;
+
+	if (id->state != CM_ADDR_BOUND) {
+		err = cm_id_bind(id, &any, false);
+		if (err)
+			return err;
+	}
+	err = cm_port_listen(id);
+	if (err)
+		return err;
+	id->state = CM_LISTEN;
+	/* From now on the port is this identifier's alone. */
+	id->reuseaddr = false;
+	return 0;
+}
+
+int cm_listen(struct cm_cmd *c)
+{
+	const struct rdma_ucm_listen *in = (const void *)c->in;
+	struct cm_id *id;
+	int err = cm_id_get(c->file, in->id, &id);
+
+	if (err)
+		return err;
+	err = listen_start(id);
+	if (!err)
+		id->backlog = in->backlog && in->backlog <= MAX_BACKLOG ? (int)in->backlog : MAX_BACKLOG;
+	return err;
+}
+
+/* ---- CONNECT ------------------------------------------------------------------------------------------------------- */
+
+int cm_connect_check(struct cm_cmd *c)
+{
+	const struct rdma_ucm_connect *in = (const void *)c->in;
+
+	return in->conn_param.valid ? 0 : -EINVAL;
+}
+
+static void id_set_qp(struct cm_id *id, const struct rdma_ucm_conn_param *param)
+{
+	id->qpn = param->qp_num & 0xffffff;
+	id->srq = param->srq;
+}
+
+int cm_connect(struct cm_cmd *c)
+{
+	const struct rdma_ucm_connect *in = (const void *)c->in;
+	struct cm_id *id;
+	int err = cm_id_get_bound(c->file, in->id, &id);
+
+	if (err)
+		return err;
+	if (id->state != CM_ROUTE_RESOLVED)
+		return -EINVAL;
+	id_set_qp(id, &in->conn_param);
+	err = id->qp_type == IBV_QPT_UD ? cm_send_sidr_req(id, &in->conn_param)
+					: cm_send_req(id, &in->conn_param, &in->ece);
+	if (err) /* as the kernel destroys the ib_cm_id */
+		cm_conn_end(id, true);
+	else
+		id->state = CM_CONNECT;
+	return err;
+}
+
+/* ---- ACCEPT -------------------------------------------------------------------------------------------------------- */
+
+static int accept_ud(struct cm_id *id, const struct rdma_ucm_accept *in)
+{
+	if (!in->conn_param.valid)
+		return cm_send_sidr_rep(id, CM_SIDR_SUCCESS, NULL);
+	id_set_qp(id, &in->conn_param);
+	if (in->conn_param.qkey)
+		id->qkey = in->conn_param.qkey;
+	return cm_send_sidr_rep(id, CM_SIDR_SUCCESS, &in->conn_param);
+}
+
+static int accept_conn(struct cm_id *id, const struct rdma_ucm_accept *in)
+{
+	if (!in->conn_param.valid)
+		return cm_send_rtu(id);
+	id_set_qp(id, &in->conn_param);
+	return cm_send_rep(id, &in->conn_param, &in->ece);
+}
+
+int cm_accept(struct cm_cmd *c)
+{
+	const struct rdma_ucm_accept *in = (const void *)c->in;
+	struct cm_id *id;
+	int err = cm_id_get_bound(c->file, in->id, &id);
+
+	if (err)
+		return err;
+	if (id->state != CM_CONNECT)
+		return -EINVAL;
+	err = id->qp_type == IBV_QPT_UD ? accept_ud(id, in) : accept_conn(id, in);
+	if (err)
+		cm_send_rej(id, CM_REJ_CONSUMER, "", 0);
+	else if (in->conn_param.valid)
+		id->uid = in->uid;
+	return err;
+}
+
+/* ---- REJECT, DISCONNECT, NOTIFY ------------------------------------------------------------------------------------ */
+
+int cm_reject_check(struct cm_cmd *c)
+{
+	const struct rdma_ucm_reject *in = (const void *)c->in;
+
+	return !in->reason || in->reason == CM_REJ_CONSUMER || in->reason == CM_REJ_VENDOR_OPTION ? 0 : -EINVAL;
+}
+
+int cm_reject(struct cm_cmd *c)
+{
+	const struct rdma_ucm_reject *in = (const void *)c->in;
+	struct rdma_ucm_conn_param param = { .private_data_len = in->private_data_len };
+	struct cm_id *id;
+	int err = cm_id_get_bound(c->file, in->id, &id);
+
+	if (err)
+		return err;
+	if (id->conn == CONN_NONE)
+		return -EINVAL;
+	if (id->qp_type != IBV_QPT_UD)
+		return cm_send_rej(id, in->reason ?: CM_REJ_CONSUMER, in->private_data, in->private_data_len);
+	memcpy(param.private_data, in->private_data, sizeof(param.private_data));
+	return cm_send_sidr_rep(id, CM_SIDR_REJECT, &param);
+}
+
+int cm_disconnect(struct cm_cmd *c)
+{
+	const struct rdma_ucm_disconnect *in = (const void *)c->in;
+	struct cm_id *id;
+	int err = cm_id_get_bound(c->file, in->id, &id);
+
+	if (err)
+		return err;
+	if (id->conn == CONN_NONE)
+		return -EINVAL;
+	/* Begins it, or answers the peer who has. Otherwise there is nothing to end, which is no error. */
+	if (cm_send_dreq(id))
+		cm_send_drep(id);
+	return 0;
+}
+
+/* The QP has got a packet before its owner has got the RTU: ib_cm_notify(). */
+static int conn_established(struct cm_id *id)
+{
+	if (id->conn == CONN_ESTABLISHED)
+		return -EISCONN;
+	if (id->conn != CONN_REP_SENT && id->conn != CONN_MRA_REP_RCVD)
+		return -EINVAL;
+	cm_timer_stop(id);
+	id->conn = CONN_ESTABLISHED;
+	cm_event_tell(id, CM_EVENT_ESTABLISHED, 0);
+	return 0;
+}
+
+int cm_notify(struct cm_cmd *c)
+{
+	const struct rdma_ucm_notify *in = (const void *)c->in;
+	struct cm_id *id;
+	int err = cm_id_get(c->file, in->id, &id);
+
+	if (err)
+		return err;
+	if (!id->device || id->conn == CONN_NONE)
+		return -EINVAL;
+	return in->event == IBV_EVENT_COMM_EST ? conn_established(id) : -EINVAL;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* QUERY_ROUTE, QUERY and INIT_QP_ATTR. */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include "cm/command.h"
+
+/* The path between two ports: packet lifetime of RoCE, exact selectors, and no rate, as nobody has set one. */
+enum { PATH_EXACTLY = 2, PATH_LIFETIME = 18, PATH_HOPS = 64, RTS_TIMEOUT = PATH_LIFETIME + 1 };
+
+static bool has_path(const struct cm_id *id)
+{
+	return id->device && (id->state == CM_ROUTE_RESOLVED || id->state == CM_CONNECT || id->state == CM_DISCONNECT);
+}
+
+/* ---- QUERY_ROUTE --------------------------------------------------------------------------------------------------- */
+
+static void path_user(const struct cm_id *id, struct ib_user_path_rec *path)
+{
+	*path = (struct ib_user_path_rec){
+		.flow_label = htobe32(cm_id_flow_label(id)),
+		.mtu = cm_id_port(id)->active_mtu,
+		.pkey = htobe16(0xffff),
+		.hop_limit = cm_id_is_ib(id) ? 0 : PATH_HOPS,
+		.traffic_class = id->tos,
+		.reversible = 1,
+		.mtu_selector = PATH_EXACTLY,
+		.rate_selector = PATH_EXACTLY,
+		.packet_life_time_selector = PATH_EXACTLY,
+		.packet_life_time = PATH_LIFETIME,
+	};
+	if (cm_id_is_ib(id))
+		path->dlid = path->slid = htobe16(cm_id_port(id)->lid);
+	cm_id_gids(id, path->sgid, path->dgid);
+}
+
+int cm_query_route(struct cm_cmd *c)
+{
+	const struct rdma_ucm_query *in = (const void *)c->in;
+	struct rdma_ucm_query_route_resp resp = {};
+	struct cm_id *id;
+	int err = cm_id_get(c->file, in->id, &id);
+
+	if (err)
+		return err;
+	/* These have room for IPv6 at most. */
+	memcpy(&resp.src_addr, &id->src, id->src.family == AF_INET ? sizeof(id->src.in) : sizeof(id->src.in6));
+	memcpy(&resp.dst_addr, &id->dst, id->dst.family == AF_INET ? sizeof(id->dst.in) : sizeof(id->dst.in6));
+	if (id->device) {
+		resp.node_guid = id->device->node_guid;
+		resp.ibdev_index = id->device->index;
+		resp.port_num = id->port;
+		resp.num_paths = has_path(id);
+		/* Before there is a path the kernel fills in its ends. */
+		if (has_path(id))
+			path_user(id, &resp.ib_route[0]);
+		else
+			cm_id_gids(id, resp.ib_route[0].sgid, resp.ib_route[0].dgid);
+		resp.ib_route[0].pkey = htobe16(0xffff);
+	}
+	cm_respond(c, &resp, sizeof(resp));
+	return 0;
+}
+
+/* ---- QUERY --------------------------------------------------------------------------------------------------------- */
+
+static void query_device(const struct cm_id *id, struct rdma_ucm_query_addr_resp *resp)
+{
+	if (!id->device)
+		return;
+	resp->node_guid = id->device->node_guid;
+	resp->ibdev_index = id->device->index;
+	resp->port_num = id->port;
+	resp->pkey = cm_id_is_ib(id) ? 0xffff : 0;
+}
+
+static int query_addr(struct cm_cmd *c, const struct cm_id *id)
+{
+	struct rdma_ucm_query_addr_resp resp = {};
+
+	if (c->out_size < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
+		return -ENOSPC;
+	resp.src_size = cm_addr_size(id->src.family);
+	resp.dst_size = cm_addr_size(id->dst.family);
+	memcpy(&resp.src_addr, &id->src, resp.src_size);
+	memcpy(&resp.dst_addr, &id->dst, resp.dst_size);
+	query_device(id, &resp);
+	cm_respond(c, &resp, sizeof(resp));
+	return 0;
+}
+
+/* rdma_get_service_id() */
+static __be64 service_id(const struct cm_id *id, const union cm_addr *addr)
+{
+	return addr->family == CM_AF_IB ? addr->ib.sid : htobe64((uint64_t)id->ps << 16 | cm_addr_port(addr));
+}
+
+static void gid_addr(const struct cm_id *id, const union cm_addr *addr, const uint8_t gid[16],
+		     struct cm_sockaddr_ib *ib)
+{
+	if (addr->family == CM_AF_IB) {
+		*ib = addr->ib;
+		return;
+	}
+	*ib = (struct cm_sockaddr_ib){ .family = CM_AF_IB, .sid = service_id(id, addr) };
+	if (id->device && cm_id_is_ib(id))
+		ib->pkey = htobe16(0xffff);
+	memcpy(ib->gid, gid, 16);
+}
+
+static int query_gid(struct cm_cmd *c, const struct cm_id *id)
+{
+	struct rdma_ucm_query_addr_resp resp = {};
+	struct cm_sockaddr_ib ib;
+	uint8_t sgid[16] = {}, dgid[16] = {};
+
+	if (c->out_size < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
+		return -ENOSPC;
+	query_device(id, &resp);
+	if (id->device)
+		cm_id_gids(id, sgid, dgid);
+	gid_addr(id, &id->src, sgid, &ib);
+	resp.src_size = sizeof(ib);
+	memcpy(&resp.src_addr, &ib, sizeof(ib));
+	gid_addr(id, &id->dst, dgid, &ib);
+	resp.dst_size = sizeof(ib);
+	memcpy(&resp.dst_addr, &ib, sizeof(ib));
+	cm_respond(c, &resp, sizeof(resp));
+	return 0;
+}
+
+/* A PathRecord as on the wire (InfiniBand 15.2.5.16): offsets in bytes. */
+static void path_packed(const struct cm_id *id, uint8_t rec[64])
+{
+	const struct uvd_port_config *port = cm_id_port(id);
+	const __be64 service = service_id(id, &id->dst);
+	const __be32 flow_and_hops = htobe32(cm_id_flow_label(id) << 8 | (cm_id_is_ib(id) ? 0 : (uint32_t)PATH_HOPS));
+	const __be16 lid = htobe16(port->lid);
+
+	memset(rec, 0, 64);
+	memcpy(rec, &service, 8);
+	cm_id_gids(id, rec + 24, rec + 8);
+	memcpy(rec + 40, &lid, 2);
+	memcpy(rec + 42, &lid, 2);
+	memcpy(rec + 44, &flow_and_hops, 4);
+	rec[48] = id->tos;
+	rec[49] = 0x80; /* reversible */
+	rec[50] = rec[51] = 0xff; /* P_Key */
+	rec[54] = PATH_EXACTLY << 6 | port->active_mtu;
+	rec[55] = PATH_EXACTLY << 6;
+	rec[56] = PATH_EXACTLY << 6 | PATH_LIFETIME;
+}
+
+static int query_path(struct cm_cmd *c, const struct cm_id *id)
+{
+	struct {
+		struct rdma_ucm_query_path_resp head;
+		struct ib_path_rec_data path;
+	} resp = {};
+	const size_t size = has_path(id) ? sizeof(resp) : sizeof(resp.head);
+
+	if (c->out_size < sizeof(resp.head))
+		return -ENOSPC;
+	if (has_path(id)) {
+		resp.head.num_paths = 1;
+		resp.path.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
+		/* A path that the client has no room for is left out whole. */
+		if (c->out_size < sizeof(resp))
+			c->out_size = sizeof(resp.head);
+		path_packed(id, (uint8_t *)resp.path.path_rec);
+	}
+	cm_respond(c, &resp, size);
+	return 0;
+}
+
+int cm_query(struct cm_cmd *c)
+{
+	const struct rdma_ucm_query *in = (const void *)c->in;
+	struct cm_id *id;
+	int err = cm_id_get(c->file, in->id, &id);
+
+	if (err)
+		return err;
+	switch (in->option) {
+	case RDMA_USER_CM_QUERY_ADDR:
+		return query_addr(c, id);
+	case RDMA_USER_CM_QUERY_PATH:
+		return query_path(c, id);
+	case RDMA_USER_CM_QUERY_GID:
+		return query_gid(c, id);
+	default:
+		return -ENOSYS;
+	}
+}
+
+/* ---- INIT_QP_ATTR -------------------------------------------------------------------------------------------------- */
+
+int cm_init_qp_attr_check(struct cm_cmd *c)
+{
+	const struct rdma_ucm_init_qp_attr *in = (const void *)c->in;
+
+	return in->qp_state > IBV_QPS_ERR ? -EINVAL : 0;
+}
+
+/* Before there is a connection, and for datagrams (cma_ib_init_qp_attr()). */
+static int attr_without_conn(const struct cm_id *id, struct ib_uverbs_qp_attr *attr)
+{
+	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	attr->port_num = id->port;
+	if (id->qp_type == IBV_QPT_UD) {
+		attr->qkey = id->qkey;
+		attr->qp_attr_mask |= IBV_QP_QKEY;
+	} else {
+		attr->qp_attr_mask |= IBV_QP_ACCESS_FLAGS;
+	}
+	return 0;
+}
+
+static bool has_reply(const struct cm_id *id)
+{
+	switch (id->conn) {
+	case CONN_REQ_RCVD:
+	case CONN_REP_SENT:
+	case CONN_MRA_REP_RCVD:
+	case CONN_REP_RCVD:
+	case CONN_ESTABLISHED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* cm_init_qp_init_attr() */
+static int attr_init(const struct cm_id *id, struct ib_uverbs_qp_attr *attr)
+{
+	if (!has_reply(id) && id->conn != CONN_REQ_SENT && id->conn != CONN_MRA_REQ_RCVD)
+		return -EINVAL;
+	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	if (id->responder_resources)
+		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	attr->port_num = id->port;
+	return 0;
+}
+
+static bool qp_is(const struct cm_id *id, uint8_t a, uint8_t b)
+{
+	return id->qp_type == a || id->qp_type == b;
+}
+
+/* cm_init_qp_rtr_attr() */
+static int attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *attr)
+{
+	if (!has_reply(id))
+		return -EINVAL;
+	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	cm_id_ah(id, &attr->ah_attr);
+	attr->path_mtu = cm_id_port(id)->active_mtu;
+	attr->dest_qp_num = id->remote_qpn;
+	attr->rq_psn = id->psn;
+	if (qp_is(id, IBV_QPT_RC, IBV_QPT_XRC_RECV)) {
+		attr->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+		attr->max_dest_rd_atomic = id->responder_resources;
+	}
+	return 0;
+}
+
+/* cm_init_qp_rts_attr() */
+static int attr_rts(const struct cm_id *id, struct ib_uverbs_qp_attr *attr)
+{
+	if (!has_reply(id))
+		return -EINVAL;
+	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	attr->sq_psn = id->remote_psn;
+	if (qp_is(id, IBV_QPT_RC, IBV_QPT_XRC_SEND)) {
+		attr->qp_attr_mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+		attr->retry_cnt = id->retry_count;
+		attr->rnr_retry = id->rnr_retry_count;
+		attr->max_rd_atomic = id->initiator_depth;
+	}
+	if (qp_is(id, IBV_QPT_RC, IBV_QPT_XRC_SEND) || id->qp_type == IBV_QPT_XRC_RECV) {
+		attr->qp_attr_mask |= IBV_QP_TIMEOUT;
+		attr->timeout = id->timeout_set ? id->timeout : RTS_TIMEOUT;
+	}
+	return 0;
+}
+
+static int attr_for(const struct cm_id *id, struct ib_uverbs_qp_attr *attr)
+{
+	if (id->conn == CONN_NONE || id->qp_type == IBV_QPT_UD)
+		return attr_without_conn(id, attr);
+	switch (attr->qp_state) {
+	case IBV_QPS_INIT:
+		return attr_init(id, attr);
+	case IBV_QPS_RTR:
+		return attr_rtr(id, attr);
+	case IBV_QPS_RTS:
+		return attr_rts(id, attr);
+	default:
+		return -EINVAL;
+	}
+}
+
+int cm_init_qp_attr(struct cm_cmd *c)
+{
+	const struct rdma_ucm_init_qp_attr *in = (const void *)c->in;
+	struct ib_uverbs_qp_attr attr = { .qp_state = in->qp_state };
+	struct cm_id *id;
+	int err = cm_id_get_bound(c->file, in->id, &id) ?: attr_for(id, &attr);
+
+	if (err)
+		return err;
+	cm_respond(c, &attr, sizeof(attr));
+	return 0;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* BIND, RESOLVE_ADDR and their older forms for IP alone, RESOLVE_ROUTE (rdma_bind_addr(), rdma_resolve_*() of cma.c). */
+#include <errno.h>
+#include <linux/capability.h>
+#include <string.h>
+#include "cm/command.h"
+#include "cm/message.h"
+
+/* A copy of an address of the client's, with zeros behind it. */
+static void addr_copy(union cm_addr *to, const void *from, size_t size)
+{
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from, size);
+}
+
+/* Only who binds to a low port is asked for the capability: that reads files of /proc. */
+static void check_may_bind(struct cm_cmd *c, const union cm_addr *addr)
+{
+	const uint16_t port = cm_addr_port(addr);
+
+	c->may_bind = port && port < 1024 && uvd_caller_capable(c->caller, CAP_NET_BIND_SERVICE);
+}
+
+/* ---- BIND ---------------------------------------------------------------------------------------------------------- */
+
+/* An IPv6 address of a link needs its interface (cma_check_linklocal()). */
+static int check_link_local(const union cm_addr *addr)
+{
+	return addr->family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr) && !addr->in6.sin6_scope_id
+		       ? -EINVAL
+		       : 0;
+}
+
+/* A specific address must be one of a device's. The kernel tells apart whether another interface has it. */
+static int bind_device(struct cm_id *id)
+{
+	struct cm_device *device;
+	uint8_t port;
+
+	if (cm_addr_is_any(&id->src))
+		return 0;
+	if (!cm_device_find(id->cm, &id->src, &device, &port))
+		return id->src.family == CM_AF_IB ? -ENODEV : -EADDRNOTAVAIL;
+	cm_id_set_device(id, device, port);
+	return 0;
+}
+
+int cm_id_bind(struct cm_id *id, const union cm_addr *addr, bool may)
+{
+	int err;
+
+	if (!cm_addr_size(addr->family))
+		return -EAFNOSUPPORT;
+	if (id->state != CM_IDLE)
+		return -EINVAL;
+	err = check_link_local(addr);
+	if (err)
+		return err;
+	id->src = *addr;
+	err = bind_device(id);
+	if (err)
+		return err;
+	if (!id->afonly_set)
+		id->afonly = addr->family == AF_INET;
+	id->dst.family = addr->family;
+	err = cm_port_get(id, may);
+	if (err) {
+		cm_id_drop_device(id);
+		return err;
+	}
+	id->state = CM_ADDR_BOUND;
+	return 0;
+}
+
+int cm_bind_ip_check(struct cm_cmd *c)
+{
+	const struct rdma_ucm_bind_ip *in = (const void *)c->in;
+
+	if (in->addr.sin6_family != AF_INET && in->addr.sin6_family != AF_INET6)
+		return -EINVAL;
+	check_may_bind(c, (const union cm_addr *)&in->addr);
+	return 0;
+}
+
+static int bind_to(struct cm_cmd *c, uint32_t number, const void *from, size_t size)
+{
+	union cm_addr addr;
+	struct cm_id *id;
+	int err = cm_id_get(c->file, number, &id);
+
+	addr_copy(&addr, from, size);
+	return err ?: cm_id_bind(id, &addr, c->may_bind);
+}
+
+int cm_bind_ip(struct cm_cmd *c)
+{
+	const struct rdma_ucm_bind_ip *in = (const void *)c->in;
+
+	return bind_to(c, in->id, &in->addr, cm_addr_size(in->addr.sin6_family));
+}
+
+int cm_bind_check(struct cm_cmd *c)
+{
+	const struct rdma_ucm_bind *in = (const void *)c->in;
+
+	if (in->reserved || !in->addr_size || in->addr_size != cm_addr_size(in->addr.ss_family))
+		return -EINVAL;
+	check_may_bind(c, (const union cm_addr *)&in->addr);
+	return 0;
+}
+
+int cm_bind(struct cm_cmd *c)
+{
+	const struct rdma_ucm_bind *in = (const void *)c->in;
+
+	return bind_to(c, in->id, &in->addr, in->addr_size);
+}
+
+/* ---- RESOLVE_ADDR -------------------------------------------------------------------------------------------------- */
+
+/* Binds to the source, or to the wildcard address of the destination's family (cma_bind_addr()). */
+static int bind_source(struct cm_id *id, const union cm_addr *src, const union cm_addr *dst, bool may)
+{
+	union cm_addr any;
+
+	if (src->family)
+		return cm_id_bind(id, src, may);
+	memset(&any, 0, sizeof(any));
+	any.family = dst->family;
+	if (dst->family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&dst->in6.sin6_addr))
+		any.in6.sin6_scope_id = dst->in6.sin6_scope_id;
+	if (dst->family == CM_AF_IB) {
+		any.ib.pkey = dst->ib.pkey;
+		any.ib.sid = dst->ib.sid & htobe64(UINT64_C(0xffffffffffff0000));
+		any.ib.sid_mask = htobe64(UINT64_C(0xffffffffffff0000));
+	}
+	return cm_id_bind(id, &any, may);
+}
+
+/*
+ * Which address of ours reaches the destination? Its own, as with Linux's routes to a local address: so far the carrier reaches no
+ * other. Returns 0, or the status of the event ADDR_ERROR.
+ */
+static int choose_source(struct cm_id *id)
+{
+	const uint16_t port = cm_addr_port(&id->src);
+	struct cm_device *device;
+	uint8_t n;
+
+	if (cm_addr_is_any(&id->dst)) { /* the loopback address (cma_resolve_loopback()) */
+		if (cm_addr_is_any(&id->src))
+			return -ENODEV;
+		memcpy(&id->dst, &id->src, sizeof(id->dst));
+	}
+	if (!id->cm->carrier->reaches(id->cm, &id->dst))
+		return -ENETUNREACH;
+	if (id->device)
+		return 0;
+	if (!cm_device_find(id->cm, &id->dst, &device, &n))
+		return -ENODEV;
+	id->src = id->dst;
+	cm_addr_set_port(&id->src, port);
+	cm_id_set_device(id, device, n);
+	return 0;
+}
+
+/* Gives the loopback destination 0.0.0.0 and :: an address that a device has. */
+static void replace_any(union cm_addr *dst)
+{
+	if (!cm_addr_is_any(dst))
+		return;
+	if (dst->family == AF_INET)
+		dst->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else if (dst->family == AF_INET6)
+		dst->in6.sin6_addr = in6addr_loopback;
+}
+
+static int resolve_to(struct cm_cmd *c, uint32_t number, const union cm_addr *src, const union cm_addr *dst)
+{
+	struct cm_id *id;
+	int err = cm_id_get(c->file, number, &id);
+
+	if (err)
+		return err;
+	if (id->state != CM_ADDR_BOUND) {
+		err = bind_source(id, src, dst, c->may_bind);
+		if (err)
+			return err;
+	}
+	if (id->src.family != dst->family)
+		return -EINVAL;
+	id->dst = *dst;
+	if (!id->device)
+		replace_any(&id->dst);
+	err = choose_source(id);
+	if (err) {
+		cm_event_tell(id, CM_EVENT_ADDR_ERROR, err);
+		return 0;
+	}
+	id->state = CM_ADDR_RESOLVED;
+	cm_event_tell(id, CM_EVENT_ADDR_RESOLVED, 0);
+	return 0;
+}
+
+int cm_resolve_ip_check(struct cm_cmd *c)
+{
+	const struct rdma_ucm_resolve_ip *in = (const void *)c->in;
+	const uint16_t src = in->src_addr.sin6_family, dst = in->dst_addr.sin6_family;
+
+	if ((src && src != AF_INET && src != AF_INET6) || (dst != AF_INET && dst != AF_INET6))
+		return -EINVAL;
+	check_may_bind(c, (const union cm_addr *)&in->src_addr);
+	return 0;
+}
+
+int cm_resolve_ip(struct cm_cmd *c)
+{
+	const struct rdma_ucm_resolve_ip *in = (const void *)c->in;
+	union cm_addr src, dst;
+
+	addr_copy(&src, &in->src_addr, cm_addr_size(in->src_addr.sin6_family));
+	addr_copy(&dst, &in->dst_addr, cm_addr_size(in->dst_addr.sin6_family));
+	return resolve_to(c, in->id, &src, &dst);
+}
+
+int cm_resolve_addr_check(struct cm_cmd *c)
+{
+	const struct rdma_ucm_resolve_addr *in = (const void *)c->in;
+
+	if (in->reserved || (in->src_size && in->src_size != cm_addr_size(in->src_addr.ss_family)) || !in->dst_size ||
+	    in->dst_size != cm_addr_size(in->dst_addr.ss_family))
+		return -EINVAL;
+	if (in->src_size)
+		check_may_bind(c, (const union cm_addr *)&in->src_addr);
+	return 0;
+}
+
+int cm_resolve_addr(struct cm_cmd *c)
+{
+	const struct rdma_ucm_resolve_addr *in = (const void *)c->in;
+	union cm_addr src, dst;
+
+	addr_copy(&src, &in->src_addr, in->src_size);
+	addr_copy(&dst, &in->dst_addr, in->dst_size);
+	return resolve_to(c, in->id, &src, &dst);
+}
+
+/* ---- RESOLVE_ROUTE ------------------------------------------------------------------------------------------------- */
+
+int cm_resolve_route(struct cm_cmd *c)
+{
+	const struct rdma_ucm_resolve_route *in = (const void *)c->in;
+	struct cm_id *id;
+	int err = cm_id_get_bound(c->file, in->id, &id);
+
+	if (err)
+		return err;
+	if (!in->timeout_ms || id->state != CM_ADDR_RESOLVED)
+		return -EINVAL;
+	id->state = CM_ROUTE_RESOLVED;
+	cm_event_tell(id, CM_EVENT_ROUTE_RESOLVED, 0);
+	return 0;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The front of the commands: ucma_write(). The order of its checks decides which errno a command with two errors has. */
+#include <errno.h>
+#include <string.h>
+#include "cm/command.h"
+
+/* Where the bytes of the write() are. */
+struct source {
+	struct uvd_caller *caller;
+	const uint8_t *data; /* here; NULL: in the caller's memory */
+	uint64_t addr;
+	size_t size;
+};
+
+static int source_read(const struct source *s, void *to, size_t at, size_t len)
+{
+	if (!s->data)
+		return uvd_caller_read(s->caller, to, s->addr + at, len) ? -EFAULT : 0;
+	if (at + len > s->size)
+		return UVD_CM_IS_SHORT;
+	memcpy(to, s->data + at, len);
+	return 0;
+}
+
+/* Reads the command's struct. The kernel reads all of it, even what is behind the bytes that the header or the write() has. */
+static int read_command(struct cm_cmd *c, const struct cm_row *row, const struct source *s)
+{
+	size_t len = row->in;
+
+	if (row->least_in && c->in_size < row->least_in)
+		return -EINVAL;
+	if (row->least_in && c->in_size < len)
+		len = c->in_size;
+	return source_read(s, c->in, sizeof(struct rdma_ucm_cmd_hdr), len);
+}
+
+static uint64_t response_address(const struct cm_cmd *c, const struct cm_row *row)
+{
+	return c->in[row->response / sizeof(c->in[0])];
+}
+
+void cm_respond(struct cm_cmd *c, const void *response, size_t size)
+{
+	c->out_len = size < c->out_size ? size : c->out_size;
+	memcpy(c->out, response, c->out_len);
+}
+
+static int act(struct cm_cmd *c, const struct cm_row *row)
+{
+	int err;
+
+	cm_lock(c->file->cm);
+	err = row->act(c);
+	if (!err && !c->out_len && row->done)
+		row->done(c);
+	cm_unlock(c->file->cm);
+	return err;
+}
+
+/* Writes the response. If that fails, what the client does not learn of is undone. */
+static int respond(struct cm_cmd *c, const struct cm_row *row)
+{
+	int err = uvd_caller_write(c->caller, response_address(c, row), c->out, c->out_len) ? -EFAULT : 0;
+	void (*end)(struct cm_cmd * c) = err ? row->undo : row->done;
+
+	if (end) {
+		cm_lock(c->file->cm);
+		end(c);
+		cm_unlock(c->file->cm);
+	}
+	return err;
+}
+
+static int carry_out(struct cm_cmd *c, const struct cm_row *row, const struct source *s)
+{
+	int err;
+
+	if (c->out_size < row->least_out)
+		return -ENOSPC;
+	err = read_command(c, row, s) ?: (row->check ? row->check(c) : 0) ?: act(c, row);
+	if (!err && c->out_len)
+		err = respond(c, row);
+	if (c->other)
+		uvd_cm_file_put(c->other);
+	return err;
+}
+
+static long write_command(struct uvd_cm_file *file, const struct source *s)
+{
+	struct cm_cmd c = { .file = file, .caller = s->caller };
+	struct rdma_ucm_cmd_hdr hdr;
+	const struct cm_row *row;
+	bool known;
+	int err;
+
+	if (s->size < sizeof(hdr))
+		return -EINVAL;
+	err = source_read(s, &hdr, 0, sizeof(hdr));
+	if (err)
+		return err;
+	row = cm_row(hdr.cmd, &known);
+	if (!known || hdr.in + sizeof(hdr) > s->size)
+		return -EINVAL;
+	if (!row)
+		return -ENOSYS;
+	c.in_size = hdr.in;
+	c.out_size = hdr.out;
+	err = carry_out(&c, row, s);
+	return err ? err : (long)s->size;
+}
+
+long uvd_cm_write(struct uvd_cm_file *file, struct uvd_caller *caller, const void *data, size_t size)
+{
+	return write_command(file, &(struct source){ .caller = caller, .data = data, .size = size });
+}
+
+long uvd_cm_write_from(struct uvd_cm_file *file, struct uvd_caller *caller, uint64_t addr, size_t size)
+{
+	return write_command(file, &(struct source){ .caller = caller, .addr = addr, .size = size });
+}
