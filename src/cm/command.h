@@ -17,6 +17,7 @@ struct cm_cmd {
 	uint64_t out[CM_MOST_OUT / 8];
 	size_t out_len; /* the bytes of it that are written to the client */
 	void *made; /* by act(), for undo() and done() */
+	uint64_t made_serial; /* JOIN_MCAST: likewise */
 	/* Taken by check(): */
 	bool may_bind; /* CAP_NET_BIND_SERVICE */
 	struct uvd_cm_file *other; /* MIGRATE_ID: a reference */

@@ -144,6 +144,7 @@ struct cm_mcast {
 	struct list_head of_file;
 	struct cm_id *id;
 	uint32_t number;
+	uint64_t serial; /* unlike the number and the address, no later membership gets it */
 	bool hidden; /* as of an identifier */
 	uint64_t uid;
 	uint32_t reported;
@@ -210,6 +211,7 @@ struct uvd_cm {
 	struct list_head devices;
 	unsigned int next_index;
 	struct cm_numbers ids, mcasts;
+	uint64_t last_serial; /* of a membership */
 	struct list_head *by_comm, *by_remote, *by_port; /* CM_BUCKETS heads each */
 	uint32_t next_comm, comm_mask; /* numbers go up; the peer sees them xor the mask */
 	uint16_t first_port, last_port; /* ephemeral */

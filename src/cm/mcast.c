@@ -81,6 +81,7 @@ static int mcast_new(struct cm_id *id, const union cm_addr *addr, uint8_t flags,
 	m->id = id;
 	m->addr = *addr;
 	m->join_flags = flags;
+	m->serial = ++id->cm->last_serial;
 	m->hidden = true;
 	list_add_tail(&m->of_file, &id->file->mcasts);
 	*mcast = m;
@@ -116,7 +117,7 @@ static int join(struct cm_cmd *c, uint32_t number, const void *from, size_t size
 	if (err)
 		return err;
 	mcast->uid = uid;
-	c->made = mcast;
+	c->made_serial = mcast->serial;
 	resp.id = mcast->number;
 	tell_joined(mcast);
 	cm_respond(c, &resp, sizeof(resp));
@@ -137,14 +138,28 @@ int cm_join_ip_mcast(struct cm_cmd *c)
 	return join(c, in->id, &in->addr, cm_addr_size(in->addr.sin6_family), in->uid, RDMA_MC_JOIN_FLAG_FULLMEMBER);
 }
 
+/* Its identifier may have been destroyed while the response was written, and the membership with it. Then returns NULL. */
+static struct cm_mcast *joined(struct cm_cmd *c)
+{
+	struct cm_mcast *mcast = cm_number_find(&c->file->cm->mcasts, *(const uint32_t *)c->out);
+
+	return mcast && mcast->serial == c->made_serial ? mcast : NULL;
+}
+
 void cm_join_done(struct cm_cmd *c)
 {
-	((struct cm_mcast *)c->made)->hidden = false;
+	struct cm_mcast *mcast = joined(c);
+
+	if (mcast)
+		mcast->hidden = false;
 }
 
 void cm_join_undo(struct cm_cmd *c)
 {
-	cm_mcast_leave(c->made);
+	struct cm_mcast *mcast = joined(c);
+
+	if (mcast)
+		cm_mcast_leave(mcast);
 }
 
 /* ---- LEAVE --------------------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include "conversation.h"
 
-enum { THREADS = 4, ROUNDS = 3000, LONG_ROUNDS = 100000, IDS = 12, PORTS = 3 };
+enum { THREADS = 4, ROUNDS = 20000, LONG_ROUNDS = 400000, IDS = 12, PORTS = 3 };
 
 static struct conversation v;
 
