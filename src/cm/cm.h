@@ -90,4 +90,19 @@ bool uvd_cm_wait_end(struct uvd_cm_file *file, struct uvd_cm_waiter *waiter);
 /* For poll(): POLLIN, or 0 (ucma_poll()). */
 bool uvd_cm_has_events(struct uvd_cm_file *file);
 
+/* What a status tells of an identifier. Addresses with their ports; "": none. */
+struct uvd_cm_facts {
+	uint32_t number; /* that its client has */
+	char device[64]; /* "": it is bound to none */
+	uint8_t port;
+	uint8_t qp_type; /* enum ibv_qp_type */
+	uint32_t qp_num; /* 0: not known yet */
+	const char *space, *state;
+	pid_t pid; /* the opener of its file */
+	uid_t uid;
+	char src[64], dst[64];
+};
+/* Stores the facts of at most `max` identifiers, by number. Returns how many it has stored. */
+unsigned int uvd_cm_copy_facts(struct uvd_cm *cm, struct uvd_cm_facts *facts, unsigned int max);
+
 #endif

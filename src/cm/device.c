@@ -27,6 +27,7 @@ static void cm_device_added(struct uvd_device_watch *watch, const struct uvd_dev
 	}
 	device->dev = dev;
 	device->ref = 1;
+	strcpy(device->name, dev->config.ibdev);
 	device->num_ports = dev->config.num_ports;
 	device->node_guid = dev->config.node_guid;
 	memcpy(device->ports, dev->config.ports, sizeof(device->ports));

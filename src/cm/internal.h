@@ -49,6 +49,7 @@ struct cm_device {
 	struct list_head of_cm;
 	const struct uvd_device *dev; /* by which it is found again */
 	unsigned int ref; /* the list's, and one of each identifier */
+	char name[IBV_SYSFS_NAME_MAX];
 	unsigned int index; /* as ibdev_index; from 0, in the order of creation */
 	unsigned int num_ports;
 	__be64 node_guid;

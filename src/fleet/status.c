@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sysmacros.h>
+#include "allow/allow.h"
 #include "client/client.h"
+#include "cm/cm.h"
 #include "control/control.h"
 #include "fleet/fleet.h"
 #include "util/util.h"
 
-enum { MOST_FILES = 4096, MOST_ACCOUNTS = 4096 /* that are listed */ };
+enum { MOST_FILES = 4096, MOST_ACCOUNTS = 4096, MOST_CM_IDS = 4096 /* that are listed */ };
 
 struct status_file {
 	pid_t pid;
@@ -38,6 +40,8 @@ struct uvd_status {
 	unsigned int num_copies;
 	struct status_account *accounts;
 	unsigned int num_accounts;
+	struct uvd_cm_facts *cm_ids;
+	unsigned int num_cm_ids;
 };
 
 struct uvd_status *uvd_status_new(void)
@@ -63,6 +67,7 @@ void uvd_status_free(struct uvd_status *s)
 	}
 	free(s->copies);
 	free(s->accounts);
+	free(s->cm_ids);
 	free(s);
 }
 
@@ -118,6 +123,13 @@ void uvd_status_add_memory(struct uvd_status *s, struct uvd_mm_table *mms)
 	uvd_mm_table_each(mms, status_add_account, s);
 }
 
+void uvd_status_add_cm(struct uvd_status *s, struct uvd_cm *cm)
+{
+	s->cm_ids = cm ? malloc(MOST_CM_IDS * sizeof(*s->cm_ids)) : NULL;
+	if (s->cm_ids)
+		s->num_cm_ids = uvd_cm_copy_facts(cm, s->cm_ids, MOST_CM_IDS);
+}
+
 /* ---- formatting -------------------------------------------------------------------------------------------------- */
 
 struct status_namer {
@@ -156,6 +168,25 @@ static json_t *status_accounts(const struct uvd_status *s, const struct status_n
 	return accounts;
 }
 
+static json_t *status_cm_id(const struct uvd_cm_facts *f, const struct status_namer *n)
+{
+	const char *type = uvd_allow_qp_type_name(f->qp_type);
+
+	return json_pack("{s:I, s:s, s:i, s:s, s:I, s:s, s:s, s:i, s:I, s:o, s:s, s:s}", "id", (json_int_t)f->number,
+			 "device", f->device, "port", f->port, "qp_type", type ? type : "?", "qp_num",
+			 (json_int_t)f->qp_num, "state", f->state, "ps", f->space, "pid", f->pid, "uid",
+			 (json_int_t)f->uid, "program", status_program(n, f->pid), "src", f->src, "dst", f->dst);
+}
+
+static json_t *status_cm_ids(const struct uvd_status *s, const struct status_namer *n)
+{
+	json_t *ids = json_array();
+
+	for (const struct uvd_cm_facts *f = s->cm_ids; f < s->cm_ids + s->num_cm_ids; f++)
+		json_array_append_new(ids, status_cm_id(f, n));
+	return ids;
+}
+
 json_t *uvd_status_format(struct uvd_status *s, json_t *answer,
 			  void (*program)(void *arg, pid_t pid, char *name, size_t size), void *arg)
 {
@@ -169,5 +200,6 @@ json_t *uvd_status_format(struct uvd_status *s, json_t *answer,
 	}
 	json_object_set_new(answer, "devices", devices);
 	json_object_set_new(answer, "memlock", status_accounts(s, &namer));
+	json_object_set_new(answer, "cm_ids", status_cm_ids(s, &namer));
 	return answer;
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include "core/core.h"
 
+struct uvd_cm;
 struct uvd_status;
 
 /* Returns NULL if there is no memory. */
@@ -27,6 +28,9 @@ json_t *uvd_status_add_device(struct uvd_status *s, struct uvd_device *dev, cons
 void uvd_status_add_file(struct uvd_status *s, struct uvd_file *file, pid_t pid, uid_t uid);
 /* Adds the pinned memory of address spaces. */
 void uvd_status_add_memory(struct uvd_status *s, struct uvd_mm_table *mms);
+
+/* Adds the identifiers of the connection manager. NULL: there is none. Without memory, none is added. */
+void uvd_status_add_cm(struct uvd_status *s, struct uvd_cm *cm);
 
 /*
  * Adds all that to the answer. program: stores the name of a process's program, or ""; may block. Any thread. Takes over

@@ -336,6 +336,34 @@ START_TEST(test_identifiers_are_limited_and_a_request_beyond_that_waits)
 }
 END_TEST
 
+/* ---- status -------------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_facts_tell_state_and_addresses_of_each_identifier)
+{
+	struct uvd_cm_facts facts[4];
+	struct pair p;
+
+	conversation_begin(&v);
+	p = conv_established(&v);
+	ck_assert_uint_eq(uvd_cm_copy_facts(v.cm, facts, 2), 2);
+	ck_assert_uint_eq(uvd_cm_copy_facts(v.cm, facts, 4), 3);
+	ck_assert_uint_eq(facts[0].number, p.listener);
+	ck_assert_str_eq(facts[0].state, "LISTEN");
+	ck_assert_str_eq(facts[0].space, "TCP");
+	ck_assert_str_eq(facts[0].src, "0.0.0.0:7400");
+	ck_assert_str_eq(facts[0].dst, "");
+	ck_assert_str_eq(facts[0].device, "");
+	ck_assert_str_eq(facts[1].state, "CONNECT");
+	ck_assert_str_eq(facts[1].device, v.dev->config.ibdev);
+	ck_assert_uint_eq(facts[1].port, 1);
+	ck_assert_uint_eq(facts[1].qp_num, 0x11);
+	ck_assert_str_eq(facts[1].dst, "127.0.0.1:7400");
+	ck_assert_str_eq(facts[1].src, facts[2].dst);
+	ck_assert_int_eq(facts[2].pid, 1);
+	conversation_end(&v);
+}
+END_TEST
+
 static void add_identifiers(TCase *t)
 {
 	tcase_add_test(t, test_identifier_of_another_file_is_einval_and_an_absent_one_enoent);
@@ -351,6 +379,7 @@ static void add_identifiers(TCase *t)
 
 static void add_events(TCase *t)
 {
+	tcase_add_test(t, test_facts_tell_state_and_addresses_of_each_identifier);
 	tcase_add_test(t, test_destroy_tells_how_many_events_were_reported);
 	tcase_add_test(t, test_event_that_cannot_be_written_is_the_next_again);
 	tcase_add_test(t, test_event_that_is_being_written_counts_as_reported);

@@ -69,6 +69,26 @@ static void print_device(json_t *device, bool objects)
 		printf("  %6lld %s\n", (long long)json_integer_value(count), name);
 }
 
+/* An identifier of the connection manager, as `rdma resource show cm_id` prints it. */
+static void print_cm_id(const json_t *id)
+{
+	char escaped[UVD_STATUS_TEXT];
+
+	printf("cm_id %lld", uvd_status_value(id, "id"));
+	if (*uvd_status_text(id, "device"))
+		printf(" link %s/%lld", uvd_status_text(id, "device"), uvd_status_value(id, "port"));
+	if (uvd_status_value(id, "qp_num"))
+		printf(" lqpn %lld", uvd_status_value(id, "qp_num"));
+	printf(" type %s state %s ps %s pid %lld comm %s", uvd_status_text(id, "qp_type"), uvd_status_text(id, "state"),
+	       uvd_status_text(id, "ps"), uvd_status_value(id, "pid"),
+	       uvd_status_escape(escaped, uvd_status_text(id, "program")));
+	if (*uvd_status_text(id, "src"))
+		printf(" src-addr %s", uvd_status_text(id, "src"));
+	if (*uvd_status_text(id, "dst"))
+		printf(" dst-addr %s", uvd_status_text(id, "dst"));
+	printf("\n");
+}
+
 static void print_status(json_t *status, bool objects)
 {
 	json_t *grants = json_object_get(status, "grants"), *entry;
@@ -83,6 +103,8 @@ static void print_status(json_t *status, bool objects)
 		       uvd_status_escape(escaped, uvd_status_text(entry, "program")), uvd_status_value(entry, "pid"),
 		       uvd_status_value(entry, "pages"),
 		       json_is_true(json_object_get(entry, "near")) ? ", near its limit" : "");
+	json_array_foreach(json_object_get(status, "cm_ids"), i, entry)
+		print_cm_id(entry);
 	if (!grants) /* of a run, which needs none */
 		return;
 	if (!json_is_true(json_object_get(grants, "enabled")))
