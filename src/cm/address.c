@@ -50,6 +50,20 @@ bool cm_addr_is_loopback(const union cm_addr *addr)
 	}
 }
 
+bool cm_addr_is_multicast(const union cm_addr *addr)
+{
+	switch (addr->family) {
+	case AF_INET:
+		return ntohl(addr->in.sin_addr.s_addr) >> 28 == 0xe;
+	case AF_INET6:
+		return addr->in6.sin6_addr.s6_addr[0] == 0xff;
+	case CM_AF_IB:
+		return addr->ib.gid[0] == 0xff;
+	default:
+		return false;
+	}
+}
+
 bool cm_addr_equal(const union cm_addr *a, const union cm_addr *b)
 {
 	if (a->family != b->family)

@@ -35,6 +35,7 @@ union cm_addr {
 size_t cm_addr_size(uint16_t family);
 bool cm_addr_is_any(const union cm_addr *addr);
 bool cm_addr_is_loopback(const union cm_addr *addr);
+bool cm_addr_is_multicast(const union cm_addr *addr);
 /* Are these the same address, whatever the port? (cma_addr_cmp()) */
 bool cm_addr_equal(const union cm_addr *a, const union cm_addr *b);
 uint16_t cm_addr_port(const union cm_addr *addr);

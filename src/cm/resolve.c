@@ -137,6 +137,27 @@ static int bind_source(struct cm_id *id, const union cm_addr *src, const union c
 	return cm_id_bind(id, &any, may);
 }
 
+static void set_loopback(union cm_addr *addr)
+{
+	if (addr->family == AF_INET)
+		addr->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else if (addr->family == AF_INET6)
+		addr->in6.sin6_addr = in6addr_loopback;
+}
+
+/* The destination "any" is this machine: the address that the identifier has, else the loopback address. */
+static void replace_any(struct cm_id *id)
+{
+	const uint16_t port = cm_addr_port(&id->dst);
+
+	if (cm_addr_is_any(&id->src)) {
+		set_loopback(&id->dst);
+		return;
+	}
+	id->dst = id->src;
+	cm_addr_set_port(&id->dst, port);
+}
+
 /*
  * Which address of ours reaches the destination? Its own, as with Linux's routes to a local address: so far the carrier reaches no
  * other. Returns 0, or the status of the event ADDR_ERROR.
@@ -147,32 +168,20 @@ static int choose_source(struct cm_id *id)
 	struct cm_device *device;
 	uint8_t n;
 
-	if (cm_addr_is_any(&id->dst)) { /* the loopback address (cma_resolve_loopback()) */
-		if (cm_addr_is_any(&id->src))
-			return -ENODEV;
-		memcpy(&id->dst, &id->src, sizeof(id->dst));
-	}
-	if (!id->cm->carrier->reaches(id->cm, &id->dst))
+	if (cm_addr_is_any(&id->dst)) /* cma_resolve_loopback() */
+		replace_any(id);
+	if (!cm_addr_is_multicast(&id->dst) && !id->cm->carrier->reaches(id->cm, &id->dst))
 		return -ENETUNREACH;
 	if (id->device)
 		return 0;
-	if (!cm_device_find(id->cm, &id->dst, &device, &n))
-		return -ENODEV;
 	id->src = id->dst;
+	if (cm_addr_is_multicast(&id->dst)) /* a group is reached from any port: from the first one */
+		set_loopback(&id->src);
 	cm_addr_set_port(&id->src, port);
+	if (!cm_device_find(id->cm, &id->src, &device, &n))
+		return -ENODEV;
 	cm_id_set_device(id, device, n);
 	return 0;
-}
-
-/* Gives the loopback destination 0.0.0.0 and :: an address that a device has. */
-static void replace_any(union cm_addr *dst)
-{
-	if (!cm_addr_is_any(dst))
-		return;
-	if (dst->family == AF_INET)
-		dst->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	else if (dst->family == AF_INET6)
-		dst->in6.sin6_addr = in6addr_loopback;
 }
 
 static int resolve_to(struct cm_cmd *c, uint32_t number, const union cm_addr *src, const union cm_addr *dst)
@@ -190,8 +199,6 @@ static int resolve_to(struct cm_cmd *c, uint32_t number, const union cm_addr *sr
 	if (id->src.family != dst->family)
 		return -EINVAL;
 	id->dst = *dst;
-	if (!id->device)
-		replace_any(&id->dst);
 	err = choose_source(id);
 	if (err) {
 		cm_event_tell(id, CM_EVENT_ADDR_ERROR, err);
