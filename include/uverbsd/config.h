@@ -74,14 +74,14 @@ struct uvd_ucap_names {
 
 /*
  * Is this a valid name of a User Capability? It becomes a node beside the device's own, so it has 1 to 31 letters,
- * digits, '_', '-' or '.', does not begin with '.', and is not uverbsN.
+ * digits, '_', '-' or '.', does not begin with '.', and is neither uverbsN nor rdma_cm.
  */
 static inline bool uvd_ucap_name_ok(const char *name)
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
 	size_t len = strlen(name);
 
-	if (!strncmp(name, "uverbs", 6) && 6 + strspn(name + 6, "0123456789") == len)
+	if ((!strncmp(name, "uverbs", 6) && 6 + strspn(name + 6, "0123456789") == len) || !strcmp(name, "rdma_cm"))
 		return false;
 	return len && len < UVD_UCAP_NAME && *name != '.' && strspn(name, good) == len;
 }
@@ -107,6 +107,14 @@ enum uvd_memory {
 	UVD_MEMORY_AUTO, /* BORROW if this device can do that without harm, else BOUNCE: the core chooses when it makes the device */
 };
 
+enum { UVD_MAX_IPS = 8 };
+
+/* IP addresses, as the GIDs that stand for them: of an IPv4 address the mapped one. */
+struct uvd_ips {
+	unsigned int num;
+	union ibv_gid gids[UVD_MAX_IPS];
+};
+
 struct uvd_device_config {
 	char ibdev[IBV_SYSFS_NAME_MAX]; /* such as hfi1_0 */
 	int number; /* N of uverbsN; -1: the next free one */
@@ -125,6 +133,11 @@ struct uvd_device_config {
 	unsigned int memory; /* backend verbs: enum uvd_memory, how the adapter reaches clients' memory */
 	struct uvd_gid_attr gid_attrs[UVD_MAX_PORTS][UVD_MAX_GIDS]; /* backend verbs: of ports[].gids */
 	char node_desc[64]; /* NodeDescription, which subnet tools show (InfiniBand 14.2.5.2); "": the persona's */
+	/*
+	 * Addresses of the machine that the device has beside the loopback addresses, on all ports: where the persona has IP GIDs, they
+	 * are the first ones; elsewhere only the connection manager knows them.
+	 */
+	struct uvd_ips ips;
 };
 
 #endif

@@ -30,6 +30,7 @@ static void cm_device_added(struct uvd_device_watch *watch, const struct uvd_dev
 	strcpy(device->name, dev->config.ibdev);
 	device->num_ports = dev->config.num_ports;
 	device->node_guid = dev->config.node_guid;
+	device->ips = dev->config.ips;
 	memcpy(device->ports, dev->config.ports, sizeof(device->ports));
 	cm_lock(cm);
 	device->index = cm->next_index++;
@@ -91,23 +92,27 @@ void cm_devices_fini(struct uvd_cm *cm)
 		cm_device_put(list_first_entry(&cm->devices, struct cm_device, of_cm));
 }
 
-/*
- * On Ethernet an address belongs to a port that has its GID. On InfiniBand it is an address of IPoIB, of which a port has the
- * loopback addresses alone.
- */
-static bool port_has(const struct uvd_port_config *port, const union cm_addr *addr)
+static bool gids_have(const union ibv_gid *gids, unsigned int num, const uint8_t gid[16])
 {
-	uint8_t gid[16];
-
-	if (port->link_layer == IBV_LINK_LAYER_INFINIBAND && addr->family != CM_AF_IB)
-		return cm_addr_is_loopback(addr);
-	if (port->link_layer != IBV_LINK_LAYER_INFINIBAND && addr->family == CM_AF_IB)
-		return false;
-	cm_addr_gid(addr, gid);
-	for (unsigned int i = 0; i < port->num_gids; i++)
-		if (!memcmp(port->gids[i].raw, gid, sizeof(gid)))
+	for (unsigned int i = 0; i < num; i++)
+		if (!memcmp(gids[i].raw, gid, 16))
 			return true;
 	return false;
+}
+
+/*
+ * On Ethernet an address belongs to a port that has its GID. On InfiniBand it is an address of IPoIB: the device's, or a loopback
+ * address.
+ */
+static bool port_has(const struct cm_device *device, const struct uvd_port_config *port, const union cm_addr *addr)
+{
+	const bool is_ib = port->link_layer == IBV_LINK_LAYER_INFINIBAND;
+	uint8_t gid[16];
+
+	cm_addr_gid(addr, gid);
+	if (is_ib && addr->family != CM_AF_IB)
+		return cm_addr_is_loopback(addr) || gids_have(device->ips.gids, device->ips.num, gid);
+	return is_ib == (addr->family == CM_AF_IB) && gids_have(port->gids, port->num_gids, gid);
 }
 
 bool cm_device_find(struct uvd_cm *cm, const union cm_addr *addr, struct cm_device **device, uint8_t *port)
@@ -116,7 +121,7 @@ bool cm_device_find(struct uvd_cm *cm, const union cm_addr *addr, struct cm_devi
 
 	list_for_each_entry(d, &cm->devices, of_cm)
 		for (unsigned int i = 0; i < d->num_ports; i++) {
-			if (!port_has(&d->ports[i], addr))
+			if (!port_has(d, &d->ports[i], addr))
 				continue;
 			*device = d;
 			*port = i + 1;

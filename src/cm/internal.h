@@ -54,6 +54,7 @@ struct cm_device {
 	unsigned int index; /* as ibdev_index; from 0, in the order of creation */
 	unsigned int num_ports;
 	__be64 node_guid;
+	struct uvd_ips ips;
 	struct uvd_port_config ports[UVD_MAX_PORTS]; /* as they were when it was made */
 };
 

@@ -110,6 +110,14 @@ void uvd_options_read_file(struct parser *p);
 const char *uvd_option_set_engine_user(const struct uvd_option_row *row, void *base, const char *text,
 				       unsigned int nth);
 
+/* ---- addresses.c ------------------------------------------------------------------------------------------------- */
+
+/* Copies the next item of a list that is separated by commas. Returns false if there is none. */
+bool uvd_option_next_item(const char **text, char *item, size_t size);
+const char *uvd_option_set_gids(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+/* Of a struct uvd_device_config. */
+const char *uvd_option_set_ips(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+
 /* ---- plugins.c --------------------------------------------------------------------------------------------------- */
 
 /* Adds a plug-in to the struct uvd_options, or values to one that is there. text: the file, and lines KEY=VALUE. */

@@ -208,39 +208,6 @@ static const char *set_guid(const struct uvd_option_row *row, void *base, const 
 	return NULL;
 }
 
-/* Copies the next item of a list that is separated by commas. Returns false if there is none. */
-static bool next_item(const char **text, char *item, size_t size)
-{
-	size_t len = strcspn(*text, ",");
-
-	if (!**text)
-		return false;
-	snprintf(item, size, "%.*s", (int)len, *text);
-	*text += len + ((*text)[len] == ',');
-	return true;
-}
-
-static const char *set_gids(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	struct uvd_port_config *port = base;
-	char item[64];
-
-	for (port->num_gids = 0; next_item(&text, item, sizeof(item)); port->num_gids++) {
-		union ibv_gid *gid = &port->gids[port->num_gids];
-
-		if (port->num_gids == UVD_MAX_GIDS)
-			return "has too many GIDs";
-		if (inet_pton(AF_INET6, item, gid) != 1)
-			return "is not a GID such as fe80::2:c903:ab:cdef";
-		gid->global.interface_id = htobe64(be64toh(gid->global.interface_id) + nth);
-	}
-	if (!port->num_gids)
-		return "is empty";
-	if (port->gid_tbl_len < port->num_gids)
-		port->gid_tbl_len = port->num_gids;
-	return NULL;
-}
-
 static const char *set_pkeys(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	struct uvd_port_config *port = base;
@@ -248,7 +215,7 @@ static const char *set_pkeys(const struct uvd_option_row *row, void *base, const
 	long long value;
 	char item[64];
 
-	for (port->num_pkeys = 0; next_item(&text, item, sizeof(item)); port->num_pkeys++) {
+	for (port->num_pkeys = 0; uvd_option_next_item(&text, item, sizeof(item)); port->num_pkeys++) {
 		if (port->num_pkeys == UVD_MAX_PKEYS)
 			return "has too many keys";
 		wrong = parse_number(item, 0, 0, 0xffff, &value);
@@ -265,7 +232,7 @@ static const char *add_ucaps(struct uvd_ucap_names *names, const char *text)
 	static __thread char message[96];
 	char item[64];
 
-	while (next_item(&text, item, sizeof(item))) {
+	while (uvd_option_next_item(&text, item, sizeof(item))) {
 		const char *name = item + strspn(item, " \t");
 
 		if (!uvd_ucap_name_ok(name)) {
@@ -461,6 +428,8 @@ static const struct uvd_option_row option_rows[] = {
 	  .preset = "the persona's", .help = "node description, which subnet tools show" },
 	{ "ucaps", .arg = "NAME[,NAME...]", DEVICE(ucaps), .set = set_ucaps, .preset = "none",
 	  .help = "User Capabilities that the device creates, each with a node" },
+	{ "ip", .arg = "ADDR[,ADDR...]", DEVICE(ips), .set = uvd_option_set_ips, .preset = "none",
+	  .help = "IP addresses of this machine that the device has beside 127.0.0.1: GIDs on Ethernet; for connections by rdma_cm" },
 	{ "announce", .arg = "WHAT", DEVICE(hidden_caps), .set = set_announce, .preset = "usable",
 	  .help = "capabilities that the device announces: all, or those that its stock provider has functions for" },
 	{ "ports", DEVICE(num_ports), NUMBER(1, UVD_MAX_PORTS), .preset = "1", .help = "ports of each device" },
@@ -474,7 +443,7 @@ static const struct uvd_option_row option_rows[] = {
 	{ "sm-lid", .arg = "LID", PORT(sm_lid), .set = set_number, .min = 0, .max = 0xbfff, .preset = "1",
 	  .help = "LID of the subnet manager" },
 	{ "lmc", PORT(lmc), NUMBER(0, 7), .preset = "0", .help = "LID mask control" },
-	{ "gid", .arg = "GID[,GID...]", PORT(gids), .set = set_gids, .preset = "from the GUID",
+	{ "gid", .arg = "GID[,GID...]", PORT(gids), .set = uvd_option_set_gids, .preset = "from the GUID",
 	  .help = "GID table of the first port; in the others the GIDs count up" },
 	{ "gid-table", PORT(gid_tbl_len), NUMBER(1, UVD_MAX_GIDS), .preset = "8", .help = "slots of the GID table" },
 	{ "pkey", .arg = "KEY[,KEY...]", PORT(pkeys), .set = set_pkeys, .preset = "0xffff,0x7fff",

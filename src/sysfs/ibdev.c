@@ -6,7 +6,10 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <inttypes.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,10 +105,40 @@ static void put_rate(struct port_files *files, const struct uvd_port_config *por
 		 speeds[s].name);
 }
 
-/* A port without an adapter is on no network device: "lo" stands for it. */
-static const char *gid_ndev(const struct uvd_device_config *config, const struct uvd_gid_attr *attr)
+static bool ip_is(const struct sockaddr *sa, const union ibv_gid *gid)
 {
-	return config->hca[0] ? attr->ndev : "lo";
+	const union ibv_gid mapped = { .raw = { [10] = 0xff, 0xff } };
+
+	if (!sa)
+		return false;
+	if (sa->sa_family == AF_INET)
+		return !memcmp(gid->raw, mapped.raw, 12) &&
+		       !memcmp(gid->raw + 12, &((const struct sockaddr_in *)sa)->sin_addr, 4);
+	return sa->sa_family == AF_INET6 && !memcmp(gid->raw, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
+}
+
+/* Stores the name of the interface that has this address; "": none has. */
+static void find_ndev(const union ibv_gid *gid, char name[IF_NAMESIZE])
+{
+	struct ifaddrs *all, *i;
+
+	*name = 0;
+	if (getifaddrs(&all))
+		return;
+	for (i = all; i && !*name; i = i->ifa_next)
+		if (ip_is(i->ifa_addr, gid))
+			snprintf(name, IF_NAMESIZE, "%s", i->ifa_name);
+	freeifaddrs(all);
+}
+
+/* A port without an adapter is on no network device: "lo" stands for it, but where the device has an address of the machine's. */
+static void gid_ndev(const struct uvd_device_config *config, const union ibv_gid *gid, const struct uvd_gid_attr *attr,
+		     char name[IF_NAMESIZE])
+{
+	snprintf(name, IF_NAMESIZE, "%s", config->hca[0] ? attr->ndev : "lo");
+	for (unsigned int i = 0; i < config->ips.num; i++)
+		if (!memcmp(gid, &config->ips.gids[i], sizeof(*gid)))
+			find_ndev(gid, name);
 }
 
 /*
@@ -122,8 +155,10 @@ static void put_gids(struct port_files *files, const struct uvd_device_config *c
 	for (unsigned int i = 0; i < port->gid_tbl_len; i++) {
 		const struct uvd_gid_attr *attr = &config->gid_attrs[files->port - 1][i];
 		const union ibv_gid *gid = i < port->num_gids ? &port->gids[i] : &none;
-		const char *ndev = ethernet && memcmp(gid, &none, sizeof(none)) ? gid_ndev(config, attr) : "";
+		char ndev[IF_NAMESIZE] = "";
 
+		if (ethernet && memcmp(gid, &none, sizeof(none)))
+			gid_ndev(config, gid, attr, ndev);
 		snprintf(name, sizeof(name), "gids/%u", i);
 		put_gid(files, name, gid);
 		snprintf(name, sizeof(name), "gid_attrs/types/%u", i);
@@ -187,6 +222,19 @@ int uvd_sysfs_replace_port(int dir, unsigned int port, const struct uvd_device_c
 
 /* ---- the device -------------------------------------------------------------------------------------------------- */
 
+/* The network device of the device's first address, whatever the link layer: programs look for its addresses there. */
+static int fill_net_device(int dir, const struct uvd_device_config *config)
+{
+	const union ibv_gid *first = config->ips.num ? &config->ips.gids[0] : &config->ports[0].gids[0];
+	char path[64], ndev[IF_NAMESIZE];
+
+	gid_ndev(config, first, &config->gid_attrs[0][0], ndev);
+	if (!*ndev)
+		return 0;
+	snprintf(path, sizeof(path), "device/net/%s/uevent", ndev);
+	return uvd_dir_put(dir, path, "INTERFACE=%s\n", ndev);
+}
+
 /* The files of the bus device. The ids and the class come from the modalias, if it is that of a PCI function. */
 static int fill_bus_device(int dir, const struct uvd_device_config *config, const char *modalias)
 {
@@ -205,6 +253,7 @@ static int fill_bus_device(int dir, const struct uvd_device_config *config, cons
 		put(err, dir, "device/subsystem_device", "0x%04x\n", subdevice);
 		put(err, dir, "device/class", "0x%02x%02x%02x\n", base, sub, iface);
 	}
+	err = err ? err : fill_net_device(dir, config);
 	snprintf(path, sizeof(path), "device/infiniband_verbs/uverbs%d", config->number);
 	snprintf(target, sizeof(target), "../../../../infiniband_verbs/uverbs%d", config->number);
 	return err ? err : uvd_dir_link(dir, path, target);

@@ -76,6 +76,7 @@ START_TEST(test_counts_beyond_their_arrays_are_refused)
 	struct {
 		unsigned int *at, bad;
 	} counts[] = {
+		{ &good.ips.num, UVD_MAX_IPS + 1 },
 		{ &good.num_ports, 0 },
 		{ &good.num_ports, UVD_MAX_PORTS + 1 },
 		{ &good.num_ports, UINT32_MAX },

@@ -157,6 +157,40 @@ START_TEST(test_node_description_of_a_section_has_spaces)
 }
 END_TEST
 
+START_TEST(test_addresses_of_a_device_come_before_the_loopback_address)
+{
+	const union ibv_gid first = { .raw = { [10] = 0xff, 0xff, 192, 0, 2, 2 } },
+			    last = { .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
+	const struct uvd_port_config *port;
+	struct uvd_options o;
+
+	parse(&o, "[device 0]\nip = 192.0.2.2,2001:db8::7\npersona = rxe\n", NULL, NULL);
+	port = &o.devices[0].ports[0];
+	ck_assert_uint_ge(port->num_gids, 3);
+	ck_assert_mem_eq(&port->gids[0], &first, sizeof(first));
+	ck_assert_uint_eq(port->gids[1].raw[15], 7);
+	ck_assert_mem_eq(&port->gids[2], &last, sizeof(last));
+	uvd_options_free(&o);
+	/* On InfiniBand GIDs are the port's own. */
+	parse(&o, "[device 0]\nip = 192.0.2.2\npersona = hfi1\n", NULL, NULL);
+	ck_assert_uint_eq(o.devices[0].ports[0].num_gids, 1);
+	ck_assert_uint_eq(o.devices[0].ips.num, 1);
+	ck_assert_mem_eq(&o.devices[0].ips.gids[0], &first, sizeof(first));
+	uvd_options_free(&o);
+}
+END_TEST
+
+START_TEST(test_list_of_addresses_that_is_wrong_is_refused)
+{
+	static const char *const bad[] = { "", "192.0.2", "eth0", "192.0.2.2,,",
+					   "1.1.1.1,1.1.1.2,1.1.1.3,1.1.1.4,1.1.1.5,1.1.1.6,1.1.1.7,1.1.1.8,1.1.1.9" };
+	char *argv[] = { "uverbsd", "--ip", (char *)bad[_i], NULL };
+	struct uvd_options o;
+
+	ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, "", 3, argv), 2);
+}
+END_TEST
+
 START_TEST(test_memlock_of_a_section_is_a_word_or_a_number_of_bytes)
 {
 	struct uvd_options o;
@@ -323,6 +357,8 @@ int main(void)
 	tcase_add_test(t, test_engine_process_never_has_root_s_user);
 	tcase_add_loop_test(t, test_defaults_follow_the_persona_that_options_decide, 0, 4);
 	tcase_add_loop_test(t, test_text_of_a_device_that_sysfs_cannot_show_is_refused, 0, 5);
+	tcase_add_test(t, test_addresses_of_a_device_come_before_the_loopback_address);
+	tcase_add_loop_test(t, test_list_of_addresses_that_is_wrong_is_refused, 0, 5);
 	tcase_add_test(t, test_node_description_of_a_section_has_spaces);
 	tcase_add_test(t, test_memlock_of_a_section_is_a_word_or_a_number_of_bytes);
 	tcase_add_test(t, test_later_line_wins_within_a_section);
