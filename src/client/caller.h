@@ -60,6 +60,11 @@ extern struct uvd_proc uvd_proc_local;
  * while there is one thread.
  */
 void uvd_client_prepare(void);
+/* The ports that the kernel gives to sockets which ask for any (ip_local_port_range). */
+struct uvd_port_range {
+	unsigned int first, last;
+};
+struct uvd_port_range uvd_local_ports(void);
 
 /* One piece of a write to several places: see writev(). */
 struct uvd_write_vec {

@@ -19,6 +19,7 @@ static struct {
 	struct stat user_ns;
 	int fds; /* /proc/self/fd */
 	unsigned int cpus;
+	struct uvd_port_range ports;
 } self = { .fds = -1 };
 
 bool uvd_self_user_ns(struct stat *st)
@@ -59,10 +60,30 @@ unsigned int uvd_num_cpu_ids(void)
 	return self.kept ? self.cpus : read_cpu_ids();
 }
 
+/* Without a network of its own a process has none of the kernel's either: these are the kernel's defaults. */
+static struct uvd_port_range read_port_range(void)
+{
+	struct uvd_port_range range = {};
+	FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+
+	if (!f || fscanf(f, "%u %u", &range.first, &range.last) != 2 || !range.first || range.first > range.last ||
+	    range.last > UINT16_MAX)
+		range = (struct uvd_port_range){ 32768, 60999 };
+	if (f)
+		fclose(f);
+	return range;
+}
+
+struct uvd_port_range uvd_local_ports(void)
+{
+	return self.kept ? self.ports : read_port_range();
+}
+
 void uvd_client_prepare(void)
 {
 	self.have_user_ns = !stat("/proc/self/ns/user", &self.user_ns);
 	self.fds = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	self.cpus = read_cpu_ids();
+	self.ports = read_port_range();
 	self.kept = true;
 }

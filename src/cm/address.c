@@ -125,3 +125,12 @@ void cm_addr_gid(const union cm_addr *addr, uint8_t gid[16])
 		break;
 	}
 }
+
+void cm_addr_target(const union cm_addr *dst, const union cm_addr *src, union cm_addr *target)
+{
+	*target = *dst;
+	if (!cm_addr_is_any(dst))
+		return;
+	*target = *src;
+	cm_addr_set_port(target, cm_addr_port(dst));
+}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The connection manager of an engine: its lock, its files, its identifiers. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include "account/account.h"
 #include "cm/internal.h"
@@ -20,22 +19,6 @@ void cm_unlock(struct uvd_cm *cm)
 
 /* ---- the manager --------------------------------------------------------------------------------------------------- */
 
-/* From which ports the kernel chooses, too. */
-static void read_port_range(struct uvd_cm *cm)
-{
-	unsigned int first = 0, last = 0;
-	FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
-
-	if (!f || fscanf(f, "%u %u", &first, &last) != 2 || !first || first > last || last > UINT16_MAX) {
-		first = 32768;
-		last = 60999;
-	}
-	if (f)
-		fclose(f);
-	cm->first_port = first;
-	cm->last_port = last;
-}
-
 static struct list_head *buckets_new(void)
 {
 	struct list_head *buckets = calloc(CM_BUCKETS, sizeof(*buckets));
@@ -49,6 +32,7 @@ static void cm_tables_free(struct uvd_cm *cm)
 {
 	free(cm->by_comm);
 	free(cm->by_remote);
+	free(cm->by_remote_qp);
 	free(cm->by_port);
 	free(cm->ids.entries);
 	free(cm->mcasts.entries);
@@ -64,8 +48,9 @@ struct uvd_cm *uvd_cm_new(struct uvd_engine *engine, int *err)
 		return NULL;
 	cm->by_comm = buckets_new();
 	cm->by_remote = buckets_new();
+	cm->by_remote_qp = buckets_new();
 	cm->by_port = buckets_new();
-	if (!cm->by_comm || !cm->by_remote || !cm->by_port) {
+	if (!cm->by_comm || !cm->by_remote || !cm->by_remote_qp || !cm->by_port) {
 		cm_tables_free(cm);
 		return NULL;
 	}
@@ -74,7 +59,7 @@ struct uvd_cm *uvd_cm_new(struct uvd_engine *engine, int *err)
 	cm->comm_mask = uvd_random(UINT32_MAX);
 	pthread_mutex_init(&cm->lock, NULL);
 	INIT_LIST_HEAD(&cm->messages);
-	read_port_range(cm);
+	cm->ephemeral = uvd_local_ports();
 	cm_timers_init(cm);
 	cm_devices_init(cm);
 	*err = 0;

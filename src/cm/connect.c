@@ -23,6 +23,8 @@ static int listen_start(struct cm_id *id)
 	if (err)
 		return err;
 	id->state = CM_LISTEN;
+	if (id->device) /* without one each device has an ib_cm_id of its own for it */
+		id->conn = CONN_LISTEN;
 	/* From now on the port is this identifier's alone. */
 	id->reuseaddr = false;
 	return 0;
@@ -84,7 +86,7 @@ static int accept_ud(struct cm_id *id, const struct rdma_ucm_accept *in)
 	if (!in->conn_param.valid)
 		return cm_send_sidr_rep(id, CM_SIDR_SUCCESS, NULL);
 	id_set_qp(id, &in->conn_param);
-	if (in->conn_param.qkey)
+	if (id->src.family == CM_AF_IB && in->conn_param.qkey) /* with IP addresses all have one */
 		id->qkey = in->conn_param.qkey;
 	return cm_send_sidr_rep(id, CM_SIDR_SUCCESS, &in->conn_param);
 }
@@ -95,6 +97,17 @@ static int accept_conn(struct cm_id *id, const struct rdma_ucm_accept *in)
 		return cm_send_rtu(id);
 	id_set_qp(id, &in->conn_param);
 	return cm_send_rep(id, &in->conn_param, &in->ece);
+}
+
+/* rdma_reject() */
+static int reject(struct cm_id *id, uint32_t reason, const void *data, size_t len)
+{
+	struct rdma_ucm_conn_param param = { .private_data_len = len };
+
+	if (id->qp_type != IBV_QPT_UD)
+		return cm_send_rej(id, reason, data, len);
+	memcpy(param.private_data, data, len);
+	return cm_send_sidr_rep(id, CM_SIDR_REJECT, &param);
 }
 
 int cm_accept(struct cm_cmd *c)
@@ -109,7 +122,7 @@ int cm_accept(struct cm_cmd *c)
 		return -EINVAL;
 	err = id->qp_type == IBV_QPT_UD ? accept_ud(id, in) : accept_conn(id, in);
 	if (err)
-		cm_send_rej(id, CM_REJ_CONSUMER, "", 0);
+		reject(id, CM_REJ_CONSUMER, "", 0);
 	else if (in->conn_param.valid)
 		id->uid = in->uid;
 	return err;
@@ -127,7 +140,6 @@ int cm_reject_check(struct cm_cmd *c)
 int cm_reject(struct cm_cmd *c)
 {
 	const struct rdma_ucm_reject *in = (const void *)c->in;
-	struct rdma_ucm_conn_param param = { .private_data_len = in->private_data_len };
 	struct cm_id *id;
 	int err = cm_id_get_bound(c->file, in->id, &id);
 
@@ -135,10 +147,7 @@ int cm_reject(struct cm_cmd *c)
 		return err;
 	if (id->conn == CONN_NONE)
 		return -EINVAL;
-	if (id->qp_type != IBV_QPT_UD)
-		return cm_send_rej(id, in->reason ?: CM_REJ_CONSUMER, in->private_data, in->private_data_len);
-	memcpy(param.private_data, in->private_data, sizeof(param.private_data));
-	return cm_send_sidr_rep(id, CM_SIDR_REJECT, &param);
+	return reject(id, in->reason ?: CM_REJ_CONSUMER, in->private_data, in->private_data_len);
 }
 
 int cm_disconnect(struct cm_cmd *c)

@@ -156,8 +156,11 @@ static void end_gid(const struct cm_id *id, const union cm_addr *addr, uint8_t g
 
 void cm_id_gids(const struct cm_id *id, uint8_t sgid[16], uint8_t dgid[16])
 {
+	union cm_addr target;
+
+	cm_addr_target(&id->dst, &id->src, &target);
 	end_gid(id, &id->src, sgid);
-	end_gid(id, &id->dst, dgid);
+	end_gid(id, &target, dgid);
 }
 
 /* A number that both ends' packets are spread by: 20 bits of a hash of the ports (rdma_calc_flow_label()). */

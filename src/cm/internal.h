@@ -42,6 +42,8 @@ uint16_t cm_addr_port(const union cm_addr *addr);
 void cm_addr_set_port(union cm_addr *addr, uint16_t port);
 /* The GID that stands for the address: of an IPv4 address the mapped one. */
 void cm_addr_gid(const union cm_addr *addr, uint8_t gid[16]);
+/* Where does the address `dst` of an identifier with the address `src` lead to? "Any" is `src` itself, at the port of `dst`. */
+void cm_addr_target(const union cm_addr *dst, const union cm_addr *src, union cm_addr *target);
 
 /* ---- devices (device.c) ------------------------------------------------------------------------------------------- */
 
@@ -131,6 +133,9 @@ struct cm_id {
 	uint32_t remote_comm; /* the peer's, once it is known */
 	struct list_head of_comm, of_remote; /* in hashes by these */
 	bool in_comm, in_remote;
+	__be64 remote_guid; /* of the peer's device */
+	struct list_head of_remote_qp; /* in a hash by remote_qpn */
+	bool in_remote_qp;
 	struct list_head of_timer;
 	uint64_t due; /* ns; 0: no timer runs */
 	enum cm_timer_kind timer;
@@ -215,9 +220,9 @@ struct uvd_cm {
 	unsigned int next_index;
 	struct cm_numbers ids, mcasts;
 	uint64_t last_serial; /* of a membership */
-	struct list_head *by_comm, *by_remote, *by_port; /* CM_BUCKETS heads each */
+	struct list_head *by_comm, *by_remote, *by_remote_qp, *by_port; /* CM_BUCKETS heads each */
 	uint32_t next_comm, comm_mask; /* numbers go up; the peer sees them xor the mask */
-	uint16_t first_port, last_port; /* ephemeral */
+	struct uvd_port_range ephemeral;
 	struct list_head messages; /* that cm_unlock() delivers */
 	const struct cm_carrier *carrier;
 	struct list_head timers[CM_NUM_TIMERS];

@@ -32,7 +32,13 @@ enum {
 };
 
 /* Reasons of a REJ (InfiniBand 12.6.7.2). */
-enum { CM_REJ_TIMEOUT = 4, CM_REJ_INVALID_SERVICE_ID = 8, CM_REJ_CONSUMER = 28, CM_REJ_VENDOR_OPTION = 35 };
+enum {
+	CM_REJ_TIMEOUT = 4,
+	CM_REJ_INVALID_SERVICE_ID = 8,
+	CM_REJ_STALE = 10,
+	CM_REJ_CONSUMER = 28,
+	CM_REJ_VENDOR_OPTION = 35
+};
 /* Status of a SIDR REP (InfiniBand 12.11.2). */
 enum { CM_SIDR_SUCCESS, CM_SIDR_UNSUPPORTED, CM_SIDR_REJECT };
 
@@ -41,6 +47,7 @@ struct cm_msg {
 	enum cm_msg_type type;
 	uint32_t local_comm, remote_comm; /* the sender's id, the receiver's; of a SIDR message the request id */
 	union cm_addr src, dst; /* of the sender and the receiver */
+	__be64 node_guid; /* of the sender's device */
 	uint16_t ps;
 	uint8_t qp_type;
 	uint32_t qpn, psn, qkey;
@@ -85,6 +92,8 @@ void cm_conn_reset(struct cm_id *id); /* to CONN_IDLE */
 /* Gives the identifier a communication id, and lets messages find it. */
 void cm_conn_begin(struct cm_id *id);
 void cm_conn_set_remote(struct cm_id *id, uint32_t remote_comm);
+void cm_conn_set_remote_qp(struct cm_id *id, __be64 node_guid, uint32_t qpn);
+struct cm_id *cm_conn_find_remote_qp(struct uvd_cm *cm, __be64 node_guid, uint32_t qpn);
 struct cm_id *cm_conn_find(struct uvd_cm *cm, uint32_t comm);
 struct cm_id *cm_conn_find_remote(struct uvd_cm *cm, uint32_t remote_comm);
 

@@ -2,7 +2,6 @@
 /* Ports: each port space has a table of its own (struct rdma_bind_list of cma.c). */
 #include <endian.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include "cm/internal.h"
 
@@ -91,12 +90,12 @@ static int port_use(struct cm_id *id, uint16_t ps, uint16_t port, bool may)
 /* cma_alloc_any_port(): a free port, from a random one on. */
 static int port_use_any(struct cm_id *id, uint16_t ps)
 {
-	const struct uvd_cm *cm = id->cm;
-	const unsigned int num = cm->last_port - cm->first_port + 1, from = uvd_random(num);
+	const struct uvd_port_range *range = &id->cm->ephemeral;
+	const unsigned int num = range->last - range->first + 1, from = uvd_random(num);
 	uint16_t port;
 
 	for (unsigned int i = 0; i < num; i++) {
-		port = cm->first_port + (from + i) % num;
+		port = range->first + (from + i) % num;
 		if (!bind_find(id->cm, ps, port))
 			return bind_new(id, ps, port);
 	}

@@ -46,7 +46,8 @@ static void child_init(struct cm_id *child, const struct cm_msg *msg)
 	cm_conn_begin(child);
 	cm_conn_set_remote(child, msg->local_comm);
 	child->conn = msg->type == CM_SIDR_REQ ? CONN_SIDR_REQ_RCVD : CONN_REQ_RCVD;
-	child->remote_qpn = msg->qpn;
+	if (msg->type == CM_REQ)
+		cm_conn_set_remote_qp(child, msg->node_guid, msg->qpn);
 	child->remote_psn = msg->psn;
 	child->responder_resources = msg->initiator_depth;
 	child->initiator_depth = msg->responder_resources;
@@ -111,12 +112,19 @@ static void request_again(struct cm_id *id)
 
 static void receive_request(struct uvd_cm *cm, const struct cm_msg *msg)
 {
-	struct cm_id *again = cm_conn_find_remote(cm, msg->local_comm), *listener;
+	struct cm_id *again = cm_conn_find_remote(cm, msg->local_comm), *listener, *stale;
 	struct cm_device *device;
 	uint8_t port;
 
 	if (again) {
 		request_again(again);
+		return;
+	}
+	/* The peer has forgotten the connection that we still have with its QP (cm_match_req()). */
+	stale = msg->type == CM_REQ ? cm_conn_find_remote_qp(cm, msg->node_guid, msg->qpn) : NULL;
+	if (stale) {
+		answer_rej(cm, msg, CM_REJ_STALE);
+		cm_send_dreq(stale);
 		return;
 	}
 	listener =

@@ -145,37 +145,24 @@ static void set_loopback(union cm_addr *addr)
 		addr->in6.sin6_addr = in6addr_loopback;
 }
 
-/* The destination "any" is this machine: the address that the identifier has, else the loopback address. */
-static void replace_any(struct cm_id *id)
-{
-	const uint16_t port = cm_addr_port(&id->dst);
-
-	if (cm_addr_is_any(&id->src)) {
-		set_loopback(&id->dst);
-		return;
-	}
-	id->dst = id->src;
-	cm_addr_set_port(&id->dst, port);
-}
-
 /*
  * Which address of ours reaches the destination? Its own, as with Linux's routes to a local address: so far the carrier reaches no
  * other. Returns 0, or the status of the event ADDR_ERROR.
  */
 static int choose_source(struct cm_id *id)
 {
+	/* "Any" is this machine (cma_resolve_loopback()). A group is reached from any port: from the first one. */
+	const bool is_here = cm_addr_is_any(&id->dst), is_group = cm_addr_is_multicast(&id->dst);
 	const uint16_t port = cm_addr_port(&id->src);
 	struct cm_device *device;
 	uint8_t n;
 
-	if (cm_addr_is_any(&id->dst)) /* cma_resolve_loopback() */
-		replace_any(id);
-	if (!cm_addr_is_multicast(&id->dst) && !id->cm->carrier->reaches(id->cm, &id->dst))
+	if (!is_here && !is_group && !id->cm->carrier->reaches(id->cm, &id->dst))
 		return -ENETUNREACH;
 	if (id->device)
 		return 0;
 	id->src = id->dst;
-	if (cm_addr_is_multicast(&id->dst)) /* a group is reached from any port: from the first one */
+	if (is_here || is_group)
 		set_loopback(&id->src);
 	cm_addr_set_port(&id->src, port);
 	if (!cm_device_find(id->cm, &id->src, &device, &n))

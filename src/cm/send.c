@@ -60,6 +60,26 @@ struct cm_id *cm_conn_find_remote(struct uvd_cm *cm, uint32_t remote_comm)
 	return NULL;
 }
 
+/* The peer's device and QP: as long as the connection is there, no other may have them (cm_insert_remote_qpn()). */
+void cm_conn_set_remote_qp(struct cm_id *id, __be64 node_guid, uint32_t qpn)
+{
+	id->remote_guid = node_guid;
+	id->remote_qpn = qpn;
+	list_add(&id->of_remote_qp, comm_bucket(id->cm->by_remote_qp, qpn));
+	id->in_remote_qp = true;
+}
+
+struct cm_id *cm_conn_find_remote_qp(struct uvd_cm *cm, __be64 node_guid, uint32_t qpn)
+{
+	struct list_head *bucket = comm_bucket(cm->by_remote_qp, qpn);
+	struct cm_id *id;
+
+	list_for_each_entry(id, bucket, of_remote_qp)
+		if (id->remote_qpn == qpn && id->remote_guid == node_guid)
+			return id;
+	return NULL;
+}
+
 static void conn_unhash(struct cm_id *id)
 {
 	if (id->in_comm)
@@ -78,10 +98,12 @@ static void msg_init(const struct cm_id *id, enum cm_msg_type type, struct cm_ms
 		.local_comm = id->comm,
 		.remote_comm = id->remote_comm,
 		.src = id->src,
-		.dst = id->dst,
 		.ps = id->ps,
 		.qp_type = id->qp_type,
 	};
+	cm_addr_target(&id->dst, &id->src, &msg->dst);
+	if (id->device)
+		msg->node_guid = id->device->node_guid;
 }
 
 static void msg_send(struct cm_id *id, const struct cm_msg *msg)
@@ -151,6 +173,9 @@ void cm_conn_reset(struct cm_id *id)
 {
 	cm_timer_stop(id);
 	last_free(id);
+	if (id->in_remote_qp)
+		list_del_init(&id->of_remote_qp);
+	id->in_remote_qp = false;
 	id->conn = CONN_IDLE;
 }
 

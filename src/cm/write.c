@@ -45,7 +45,7 @@ void cm_respond(struct cm_cmd *c, const void *response, size_t size)
 	memcpy(c->out, response, c->out_len);
 }
 
-static int act(struct cm_cmd *c, const struct cm_row *row)
+static int act_once(struct cm_cmd *c, const struct cm_row *row)
 {
 	int err;
 
@@ -55,6 +55,18 @@ static int act(struct cm_cmd *c, const struct cm_row *row)
 		row->done(c);
 	cm_unlock(c->file->cm);
 	return err;
+}
+
+/* Before a client is refused what another one has: it may have closed that, and the transport has not heard of it yet. */
+static int act(struct cm_cmd *c, const struct cm_row *row)
+{
+	struct uvd_engine *engine = c->file->cm->engine;
+	const int err = act_once(c, row);
+
+	if (!engine->settle || (err != -EADDRINUSE && err != -EADDRNOTAVAIL && err != -ENOMEM))
+		return err;
+	engine->settle(engine);
+	return act_once(c, row);
 }
 
 /* Writes the response. If that fails, what the client does not learn of is undone. */

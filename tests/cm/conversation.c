@@ -169,7 +169,7 @@ static struct rdma_ucm_conn_param param(bool valid, uint32_t qpn, const char *da
 
 int conv_connect(struct conversation *v, struct uvd_cm_file *f, uint32_t id, const char *data)
 {
-	struct rdma_ucm_connect in = { .conn_param = param(true, 0x11, data), .id = id };
+	struct rdma_ucm_connect in = { .conn_param = param(true, 0x10 + id, data), .id = id };
 
 	return PLAIN(v, f, CONNECT, &in);
 }

@@ -230,6 +230,29 @@ START_TEST(test_close_ends_connections_and_requests_that_were_not_reported)
 }
 END_TEST
 
+/* Its owner has forgotten the first connection, and uses the QP for another: both are told. */
+START_TEST(test_second_connection_of_a_qp_is_stale_and_ends_the_first)
+{
+	struct rdma_ucm_connect in = { .conn_param = { .qp_num = 0x11, .valid = 1 } };
+	struct pair p;
+
+	conversation_begin(&v);
+	p = conv_established(&v);
+	in.id = conv_ready(&v, RDMA_PS_TCP, CONV_PORT);
+	ck_assert_int_eq(conv_write(&v, v.a, RDMA_USER_CM_CMD_CONNECT, &in, sizeof(in), NULL, 0), 0);
+	ck_assert_int_eq((int)conv_expect(&v, v.a, CM_EVENT_REJECTED, in.id).status, CM_REJ_STALE);
+	conv_expect_none(&v, v.b);
+	conv_expect(&v, v.a, CM_EVENT_DISCONNECTED, p.active);
+	/* Once the connection is over, its QP can have another one. */
+	ck_assert_int_ge(conv_destroy(&v, v.b, p.passive), 0);
+	ck_assert_int_eq(conv_destroy(&v, v.a, in.id), 3);
+	in.id = conv_ready(&v, RDMA_PS_TCP, CONV_PORT);
+	ck_assert_int_eq(conv_write(&v, v.a, RDMA_USER_CM_CMD_CONNECT, &in, sizeof(in), NULL, 0), 0);
+	conv_expect(&v, v.b, CM_EVENT_CONNECT_REQUEST, 0);
+	conversation_end(&v);
+}
+END_TEST
+
 START_TEST(test_service_id_request_is_answered_with_qp_and_key)
 {
 	struct rdma_ucm_event_resp ev;
@@ -318,6 +341,7 @@ int main(void)
 	tcase_add_test(tcase, test_peer_learns_that_an_identifier_was_destroyed);
 	tcase_add_test(tcase, test_request_that_its_sender_withdraws_is_not_told);
 	tcase_add_test(tcase, test_close_ends_connections_and_requests_that_were_not_reported);
+	tcase_add_test(tcase, test_second_connection_of_a_qp_is_stale_and_ends_the_first);
 	tcase_add_test(tcase, test_service_id_request_is_answered_with_qp_and_key);
 	tcase_add_test(tcase, test_service_id_request_that_is_rejected_ends_unreachable);
 	tcase_add_test(tcase, test_qp_attributes_of_both_sides_fit_together);

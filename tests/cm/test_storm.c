@@ -30,7 +30,9 @@ static struct sockaddr_in any_address(struct stormer *s)
 
 static struct rdma_ucm_conn_param any_param(struct stormer *s)
 {
-	return (struct rdma_ucm_conn_param){ .qp_num = 1, .private_data_len = any(s, 60), .valid = any(s, 4) != 0 };
+	return (struct rdma_ucm_conn_param){ .qp_num = any(s, 1 << 20),
+					     .private_data_len = any(s, 60),
+					     .valid = any(s, 4) != 0 };
 }
 
 /* Puts the fields of the command in that decide whether it can succeed. */
