@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Calls on a node of any kind: libfuse's operations, and the answers. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "account/account.h"
 #include "cpu/cpu.h"
 #include "cuse/internal.h"
 #include "util/util.h"
+
+enum { KERNEL_ERRNOS = 512 };
 
 /* The worker of this thread: libfuse's operations have no parameter for it. */
 static __thread struct worker *self;
@@ -49,6 +52,9 @@ struct grant_job {
 /* Returns 0, or a negative errno: the kernel did not take the answer. */
 static int cuse_reply(fuse_req_t req, long result, size_t written)
 {
+	/* FUSE takes no errno from 512 on, which the kernel has for itself: it would end the session. */
+	if (result <= -KERNEL_ERRNOS)
+		result = -EOPNOTSUPP;
 	if (result < 0)
 		return fuse_reply_err(req, -result);
 	/* Each piece of a split write is answered with its own size. */
@@ -66,6 +72,7 @@ static struct cuse_file *file_new(struct uvd_cuse *c)
 	f->opener.mmfd = f->opener.pidfd = -1;
 	pthread_mutex_init(&f->writes.lock, NULL);
 	pthread_mutex_init(&f->peer_lock, NULL);
+	pthread_mutex_init(&f->poll_lock, NULL);
 	return f;
 }
 
@@ -74,8 +81,10 @@ static void cuse_file_free(struct cuse_file *f)
 {
 	if (f->priv)
 		f->cuse->config.kind->close(f);
+	uvd_cuse_poll_end(f);
 	uvd_opener_drop(&f->opener);
 	uvd_peer_put(f->peer);
+	pthread_mutex_destroy(&f->poll_lock);
 	pthread_mutex_destroy(&f->peer_lock);
 	pthread_mutex_destroy(&f->writes.lock);
 	free(f);
@@ -183,7 +192,7 @@ static int start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, si
 		.file = f,
 		.req = req,
 		.written = written,
-		.unique = w->unique,
+		.unique = uvd_cuse_unique(w),
 		.buf = *w->memory,
 	};
 	w->cuse->config.clients->keep_process(w->call);
@@ -216,7 +225,7 @@ static bool turn_may_come(struct worker *w, uint64_t begun)
 {
 	struct uvd_grants *g = w->cuse->config.grants;
 	const uint64_t waited = uvd_now_ns() - begun;
-	const bool has_signal = atomic_load(&w->interrupted) == atomic_load(&w->unique);
+	const bool has_signal = uvd_cuse_has_signal(w);
 
 	return waited < (has_signal ? UINT64_C(1000000000) : UVD_GRANT_TURN_NS) && uvd_grants_can_wait(g) &&
 	       !(has_signal && uvd_grants_is_killed(g, &w->call->call.caller));
@@ -300,6 +309,20 @@ static void cuse_call_finish(struct cuse_file *f, fuse_req_t req, long result, s
 	uvd_cuse_file_put(f);
 }
 
+/*
+ * Ends a call that has no answer, as it waits for an event: serve.c parks its request, which libfuse processes anew later. libfuse has
+ * kept nothing of it: fuse_reply_none() frees the fuse_req_t, and sends nothing.
+ */
+static void cuse_call_suspend(struct cuse_file *f, fuse_req_t req)
+{
+	uvd_cuse_drop_peer(self->call);
+	self->waits = uvd_claim_end(&self->claim);
+	if (self->waits)
+		fuse_reply_none(req);
+	else
+		uvd_cuse_file_put(f); /* the tick has answered EINTR */
+}
+
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
 /* Opens the node for the caller, whose users are charged for the file. Refuses a caller whose users are unknown. */
@@ -314,9 +337,9 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 	err = uvd_opener_take(&f->opener, caller);
 	/* Without mmfd an exec of the opener would go unnoticed, and the new program's write() would be accepted. */
 	if (!err && c->config.clients->opener_has_mm && f->opener.mmfd < 0)
-		err = c->config.kind->is_gone(c) ? -EIO : -EACCES;
+		err = c->config.kind->is_gone && c->config.kind->is_gone(c) ? -EIO : -EACCES;
 	if (err == -EACCES && f->opener.refused)
-		uvd_opener_log_refused(caller, c->config.log, c->dev->config.ibdev);
+		uvd_opener_log_refused(caller, c->config.log, c->dev ? c->dev->config.ibdev : c->node.path);
 	if (!err)
 		err = c->config.kind->open(f, caller->account);
 	uvd_cuse_spend(self, caller->account);
@@ -422,7 +445,12 @@ static void dev_write(fuse_req_t req, const char *data, size_t size, off_t off, 
 		result = kind->write(f, call, data, size);
 	else
 		result = write_long(f, call, data, size);
-	cuse_call_finish(f, req, result, size);
+	if (result == UVD_CM_WAITS && fi->flags & O_NONBLOCK)
+		result = -EAGAIN;
+	if (result == UVD_CM_WAITS)
+		cuse_call_suspend(f, req);
+	else
+		cuse_call_finish(f, req, result, size);
 }
 
 /*
@@ -451,13 +479,29 @@ static void dev_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info 
 	cuse_call_finish(f, req, kind->ioctl(f, &self->call->call, cmd, addr), 0);
 }
 
-/* No poll operation: libfuse answers ENOSYS, and the kernel then reports the file as ready, as the real one is. */
+/* The handle is kept before the file's events are read: so either this answer has an event, or it is notified. */
+static void dev_poll(fuse_req_t req, struct fuse_file_info *fi, struct fuse_pollhandle *handle)
+{
+	const struct uvd_cuse_kind *kind = self->cuse->config.kind;
+	struct cuse_file *f = file_of(fi);
+
+	if (!kind->poll) { /* the kernel then reports the file as ready, as the real one is */
+		if (handle)
+			fuse_pollhandle_destroy(handle);
+		fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	uvd_cuse_poll_keep(f, handle);
+	fuse_reply_poll(req, kind->poll(f));
+}
+
 const struct cuse_lowlevel_ops uvd_cuse_operations = {
 	.open = dev_open,
 	.release = dev_release,
 	.read = dev_read,
 	.write = dev_write,
 	.ioctl = dev_ioctl,
+	.poll = dev_poll,
 };
 
 void uvd_cuse_process(struct worker *w, const struct fuse_buf *buf)

@@ -188,6 +188,12 @@ static int link_make_ucap(struct uvd_privilege *p, const char *name, struct uvd_
 	return uvd_link_ucap(uvd_link_of(p), name, &node->rdev, fd);
 }
 
+static int link_make_cm(struct uvd_privilege *p, struct uvd_node *node, int *fd)
+{
+	uvd_node_name_cm(node);
+	return uvd_link_cm(uvd_link_of(p), &node->rdev, fd);
+}
+
 static void link_withdraw(struct uvd_privilege *p, unsigned int index, struct uvd_node *node)
 {
 	uvd_link_tell(uvd_link_of(p), UVD_WIRE_WITHDRAW, index);
@@ -237,6 +243,7 @@ const struct uvd_privilege_ops uvd_link_ops = {
 	.end_loans = link_end_loans,
 	.make_node = link_make_node,
 	.make_ucap = link_make_ucap,
+	.make_cm = link_make_cm,
 	.withdraw = link_withdraw,
 	.end_node = link_end_node,
 	.peer_owners = link_peer_owners,

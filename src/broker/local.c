@@ -164,6 +164,15 @@ static int local_make_ucap(struct uvd_privilege *p, const char *name, struct uvd
 	return ret < 0 ? ret : 0;
 }
 
+static int local_make_cm(struct uvd_privilege *p, struct uvd_node *node, int *fd)
+{
+	struct local *local = local_of(p);
+	int ret = uvd_node_make_cm(node, local->nodes->orphans, local_open_node, local, local->log);
+
+	*fd = ret;
+	return ret < 0 ? ret : 0;
+}
+
 static void local_withdraw(struct uvd_privilege *p, unsigned int index, struct uvd_node *node)
 {
 	uvd_node_hide(node);
@@ -216,6 +225,7 @@ static const struct uvd_privilege_ops local_ops = {
 	.end_loans = local_end_loans,
 	.make_node = local_make_node,
 	.make_ucap = local_make_ucap,
+	.make_cm = local_make_cm,
 	.withdraw = local_withdraw,
 	.end_node = local_end_node,
 	.peer_owners = local_peer_owners,

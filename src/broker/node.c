@@ -33,6 +33,12 @@ void uvd_node_name_ucap(struct uvd_node *node, const char *ucap)
 	name_it(node, "infiniband_ucaps", ucap);
 }
 
+void uvd_node_name_cm(struct uvd_node *node)
+{
+	*node = (struct uvd_node){ .number = -1 };
+	name_it(node, "misc", "rdma_cm");
+}
+
 static int read_rdev(struct uvd_node *node)
 {
 	unsigned int major_, minor_;
@@ -138,6 +144,28 @@ int uvd_node_make_ucap(struct uvd_node *node, const char *ucap, const struct uvd
 	if (ret == -EEXIST)
 		uvd_logf(log, UVD_ERR, "%s: %s", node->path,
 			 taken ? taken : "another process has just taken that name");
+	return ret;
+}
+
+int uvd_node_make_cm(struct uvd_node *node, const struct uvd_node_orphans *orphans,
+		     int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log)
+{
+	const char *taken;
+	int ret;
+
+	uvd_node_name_cm(node);
+	taken = uvd_node_taken(node, orphans);
+	ret = taken ? -EEXIST : make(arg, node);
+	if (ret != -EEXIST)
+		return ret;
+	if (taken && !access(node->kernel, F_OK))
+		taken = "the kernel has its own; `modprobe -r rdma_ucm` removes it";
+	else if (!taken)
+		taken = "another process has just taken that name";
+	uvd_logf(
+		log, UVD_WARN,
+		"%s is not served: %s; programs that use librdmacm do not find uverbsd's devices until uverbsd is started without it",
+		node->path, taken);
 	return ret;
 }
 

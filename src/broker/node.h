@@ -15,7 +15,7 @@
 struct uvd_log;
 
 struct uvd_node {
-	int number; /* -1: the node is a User Capability's */
+	int number; /* -1: the node is no device's */
 	char name[64]; /* infiniband/uverbs0, CUSE's */
 	char path[64]; /* /dev/infiniband/uverbs0 */
 	char sysfs[96]; /* /sys/class/cuse/infiniband!uverbs0 */
@@ -39,6 +39,8 @@ struct uvd_node_orphans {
 void uvd_node_name(struct uvd_node *node, int number);
 /* The same for the node of a User Capability. */
 void uvd_node_name_ucap(struct uvd_node *node, const char *ucap);
+/* The same for the connection manager's, rdma_cm. */
+void uvd_node_name_cm(struct uvd_node *node);
 /*
  * Returns NULL if the node's name is free, else a text that says what has it. If an orphan has the name in CUSE, this function
  * gives the node another name there.
@@ -53,6 +55,9 @@ int uvd_node_make(struct uvd_node *node, int number, const struct uvd_node_orpha
 /* The same for the node of this User Capability. */
 int uvd_node_make_ucap(struct uvd_node *node, const char *ucap, const struct uvd_node_orphans *orphans,
 		       int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log);
+/* The same for the connection manager's node. The log says what to do if another one exists, as a warning. */
+int uvd_node_make_cm(struct uvd_node *node, const struct uvd_node_orphans *orphans,
+		     int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log);
 /*
  * Call after the session's start. Finds rdev, and checks that the node is the session's; makes the node if there is
  * none. Returns 0; -EEXIST: something else is there; or another negative errno. Logs the errors, but not -EEXIST and

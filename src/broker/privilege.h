@@ -102,6 +102,8 @@ struct uvd_privilege_ops {
 	int (*make_node)(struct uvd_privilege *p, unsigned int index, int number, struct uvd_node *node, int *fd);
 	/* The same for the node of a User Capability. */
 	int (*make_ucap)(struct uvd_privilege *p, const char *name, struct uvd_node *node, int *fd);
+	/* The same for the connection manager's. -EEXIST: there is one already; the log has a warning. */
+	int (*make_cm)(struct uvd_privilege *p, struct uvd_node *node, int *fd);
 	/*
 	 * Unlinks the device's node: open files keep working. The broker then takes the device out of the sysfs directory, too.
 	 */

@@ -15,12 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
-#include "broker/child.h"
-#include "broker/node.h"
-#include "broker/owners.h"
+#include "broker/loop.h"
 #include "broker/serve.h"
-#include "broker/waiting.h"
-#include "broker/way.h"
 #include "util/util.h"
 
 enum {
@@ -29,30 +25,7 @@ enum {
 	HANG_UP_MS = 5000, /* for it to end after it has closed its socket */
 	CORPSE_MS = 1000, /* after SIGKILL, or its first thread's exit; a thread that waits for a client stays longer */
 	TICK_MS = 200,
-	MAX_STARTS = 5, /* of engine processes within STARTS_MS */
-	MAX_ABANDONED = 3, /* engine processes that are dead, and cannot exit */
 	STARTS_MS = 60000,
-};
-
-struct broker {
-	const struct uvd_broker_config *config;
-	int sock, signals;
-	sigset_t before; /* the signal mask that an engine process gets */
-	pid_t engine;
-	int engine_status; /* of waitpid(); valid if engine is 0 */
-	bool ready, restart; /* the engine process has said that it is ready; it has asked for another one */
-	bool dead; /* its first thread has ended, or it is killed */
-	bool killed; /* by us */
-	uint64_t end_by; /* when the engine process must have ended, in ms; 0: it may go on */
-	bool asked; /* by SIGTERM or SIGINT, to end the broker itself */
-	uint64_t check_at; /* when adapters are looked for again, in ms */
-	uint64_t starts[MAX_STARTS]; /* ms */
-	unsigned int num_starts;
-	pid_t abandoned[MAX_ABANDONED]; /* 0: free */
-	struct uvd_nodes *nodes;
-	const struct uvd_nodes *view; /* the same for children */
-	struct uvd_ways ways;
-	struct uvd_children children;
 };
 
 static uint64_t now_ms(void)
@@ -101,120 +74,7 @@ static void tell_to_end(struct broker *b)
 		kill(b->engine, SIGTERM);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
-
-/* One request, and the place for its answer. */
-struct served {
-	struct uvd_wire_request r;
-	struct uvd_device_config device; /* that follows the request, if wire.c's row of the operation says so */
-	struct uvd_wire_fds in;
-	struct uvd_wire_answer a;
-	int fd; /* goes with the answer; -1: none */
-};
-
-static int serve_connect(struct broker *b, struct served *s)
-{
-	return s->r.value >= 0 && s->r.value <= INT32_MAX
-		       ? uvd_children_start(&b->children, s->r.index, s->in.fd[0], s->r.value, b->view, &b->ways)
-		       : -EINVAL;
-}
-
-static int serve_node(struct broker *b, struct served *s)
-{
-	_Atomic uint64_t *place = uvd_nodes_place(b->nodes);
-	int number = s->r.value, err;
-	dev_t rdev = 0;
-
-	if (s->r.value < -1 || s->r.value >= UVD_NODE_NUMBERS)
-		return -EINVAL;
-	if (!place) {
-		uvd_logf(b->config->log, UVD_ERR, "too many devices were removed that clients still have open");
-		return -ENFILE;
-	}
-	err = b->config->ops->node(b->config->arg, s->r.index, &number, &rdev, &s->fd);
-	if (err)
-		return err;
-	s->a.values[0] = number;
-	s->a.values[1] = rdev;
-	*place = rdev;
-	return 0;
-}
-
-static int serve_add(struct broker *b, struct served *s)
-{
-	int ret = b->config->ops->add(b->config->arg, &s->device);
-
-	s->a.values[0] = ret;
-	return ret < 0 ? ret : 0;
-}
-
-static int serve_tables(struct broker *b, struct served *s)
-{
-	if (s->r.value < 0 || s->r.value > UVD_MAX_PORTS)
-		return -EINVAL;
-	return b->config->ops->tables(b->config->arg, s->r.index, s->r.value, &s->device);
-}
-
-static int serve_adapter(struct broker *b, struct served *s)
-{
-	dev_t rdev = 0;
-	int err = b->config->ops->adapter(b->config->arg, b->engine, s->r.index, &rdev);
-
-	if (!err)
-		b->nodes->adapters[s->r.index] = rdev;
-	return err;
-}
-
-static int serve_publish(struct broker *b, struct served *s)
-{
-	return b->config->ops->publish(b->config->arg, s->r.index);
-}
-
-static int serve_withdraw(struct broker *b, struct served *s)
-{
-	return b->config->ops->withdraw(b->config->arg, s->r.index);
-}
-
-static bool serve_has_port(const struct served *s)
-{
-	return s->r.value > 0 && s->r.value < 256;
-}
-
-static int serve_port(struct broker *b, struct served *s)
-{
-	return serve_has_port(s) ? b->config->ops->port(b->config->arg, s->r.index, s->r.value, s->r.flag) : -EINVAL;
-}
-
-static int serve_counters(struct broker *b, struct served *s)
-{
-	return serve_has_port(s) ? b->config->ops->counters(b->config->arg, s->r.index, s->r.value, s->r.counters)
-				 : -EINVAL;
-}
-
-static int serve_ucap(struct broker *b, struct served *s)
-{
-	dev_t rdev = 0;
-	int err = b->config->ops->ucap(b->config->arg, s->r.name, &rdev, &s->fd);
-
-	if (!err)
-		s->a.values[0] = rdev;
-	return err;
-}
-
-static int serve_ucap_gone(struct broker *b, struct served *s)
-{
-	return b->config->ops->ucap_gone(b->config->arg, s->r.name);
-}
-
-static int serve_ready(struct broker *b, struct served *s)
-{
-	int err = b->config->ops->ready(b->config->arg);
-
-	b->ready = b->ready || !err;
-	return err;
-}
-
-static int serve_restart(struct broker *b, struct served *s)
+int uvd_broker_restart(struct broker *b)
 {
 	if (b->asked || !b->ready)
 		return -EINVAL;
@@ -225,98 +85,6 @@ static int serve_restart(struct broker *b, struct served *s)
 	b->restart = true;
 	tell_to_end(b);
 	return 0;
-}
-
-/*
- * Copies a plug-in into a slot. Its constructors run in a child meanwhile, which does not inherit the table.
- */
-static int broker_copy_plugin(struct broker *b, struct served *s, int64_t nth, const char *name)
-{
-	if (madvise((void *)b->view, sizeof(*b->view), MADV_DONTFORK))
-		return -errno;
-	s->a.values[0] = b->config->ops->plugin(b->config->arg, s->r.index, nth, name, &s->fd);
-	return madvise((void *)b->view, sizeof(*b->view), MADV_DOFORK) ? -errno : 0;
-}
-
-static int serve_plugin(struct broker *b, struct served *s)
-{
-	return broker_copy_plugin(b, s, -1, s->r.name);
-}
-
-static int serve_plugin_option(struct broker *b, struct served *s)
-{
-	return broker_copy_plugin(b, s, s->r.value, NULL);
-}
-
-/* Waits for nobody: the user namespace and the ids of a process can be read without its locks. */
-static int serve_peer_owners(struct broker *b, struct served *s)
-{
-	uid_t uids[UVD_WIRE_OWNERS_MAX];
-	int ret = s->r.value >= 0 && s->r.value <= UINT32_MAX
-			  ? uvd_peer_owners(s->r.tid, s->r.value, uids, UVD_WIRE_OWNERS_MAX)
-			  : -EINVAL;
-
-	if (ret >= 0)
-		ret = uvd_owners_pack(uids, ret);
-	if (ret >= 0)
-		s->fd = ret;
-	return ret < 0 ? ret : 0;
-}
-
-/*
- * The operations that the broker's own loop serves: all of UVD_WIRE_CONTROL. A function returns the answer's result, and must not
- * wait for a client.
- */
-static int (*const serve_rows[UVD_WIRE_OPS])(struct broker *b, struct served *s) = {
-	[UVD_WIRE_CONNECT] = serve_connect,
-	[UVD_WIRE_NODE] = serve_node,
-	[UVD_WIRE_ADD] = serve_add,
-	[UVD_WIRE_TABLES] = serve_tables,
-	[UVD_WIRE_ADAPTER] = serve_adapter,
-	[UVD_WIRE_PUBLISH] = serve_publish,
-	[UVD_WIRE_WITHDRAW] = serve_withdraw,
-	[UVD_WIRE_PORT] = serve_port,
-	[UVD_WIRE_COUNTERS] = serve_counters,
-	[UVD_WIRE_UCAP] = serve_ucap,
-	[UVD_WIRE_UCAP_GONE] = serve_ucap_gone,
-	[UVD_WIRE_PLUGIN] = serve_plugin,
-	[UVD_WIRE_PLUGIN_OPTION] = serve_plugin_option,
-	[UVD_WIRE_PEER_OWNERS] = serve_peer_owners,
-	[UVD_WIRE_READY] = serve_ready,
-	[UVD_WIRE_RESTART] = serve_restart,
-};
-
-/*
- * Receives and answers one request. Returns 0; -EPIPE: the engine process has closed its socket; another negative
- * errno: it breaks the protocol, or does not read its answers.
- */
-static int answer_request(struct broker *b)
-{
-	struct served s = { .fd = -1 };
-	struct uvd_wire_fds out = uvd_wire_no_fds;
-	int err = uvd_wire_asked_with(b->sock, UVD_WIRE_CONTROL, &s.r, &s.device, &s.in);
-
-	if (err && err != -EMFILE) {
-		if (err != -EPIPE)
-			uvd_logf(b->config->log, UVD_ERR, "the engine process sent an invalid request (%s): killing it",
-				 uvd_errno_name(err));
-		return err;
-	}
-	s.a = (struct uvd_wire_answer){ .version = UVD_WIRE_VERSION, .op = s.r.op };
-	if (!err)
-		err = serve_rows[s.r.op] ? serve_rows[s.r.op](b, &s) : -EINVAL;
-	s.a.result = err;
-	out.fd[0] = s.fd;
-	if (s.a.result < 0)
-		uvd_wire_close(&out);
-	s.a.num_fds = out.fd[0] >= 0;
-	err = uvd_wire_answer(b->sock, &s.a, &out);
-	if (err && err != -EPIPE)
-		uvd_logf(b->config->log, UVD_ERR, "the engine process does not read its answers (%s): killing it",
-			 uvd_errno_name(err));
-	uvd_wire_close(&s.in);
-	uvd_wire_close(&out);
-	return err;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------------- */
@@ -390,7 +158,7 @@ static void serve_engine(struct broker *b)
 			kill_engine(b);
 		if (n > 0 && p[0].revents)
 			on_signals(b);
-		err = n > 0 && p[1].revents ? answer_request(b) : 0;
+		err = n > 0 && p[1].revents ? uvd_broker_answer(b) : 0;
 		if (err) {
 			p[1].fd = -1;
 			end_soon(b, err);

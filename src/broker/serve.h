@@ -40,6 +40,8 @@ struct uvd_broker_ops {
 			const uint64_t *values); /* UVD_PORT_COUNTERS */
 	int (*ucap)(void *arg, const char *name, dev_t *rdev, int *fd);
 	int (*ucap_gone)(void *arg, const char *name);
+	int (*cm)(void *arg, dev_t *rdev, int *fd);
+	int (*cm_gone)(void *arg);
 	/*
 	 * Copies a plug-in into a slot: the file `name` in the folder of plug-ins, or if name is NULL that of the nth
 	 * --plugin. Must check both. Returns 0; or a negative errno, and *why is a memfd with the reason, or -1.

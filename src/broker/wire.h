@@ -19,7 +19,7 @@
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum {
-	UVD_WIRE_VERSION = 12,
+	UVD_WIRE_VERSION = 13,
 	UVD_WIRE_FDS = 4,
 	UVD_WIRE_NAME = 64,
 	UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
@@ -53,6 +53,8 @@ enum uvd_wire_op {
 	UVD_WIRE_COUNTERS, /* index, value: the port, counters */
 	UVD_WIRE_UCAP, /* name -> values: st_rdev; fd: the channel */
 	UVD_WIRE_UCAP_GONE, /* name */
+	UVD_WIRE_CM, /* the connection manager's node -> values: st_rdev; fd: the channel */
+	UVD_WIRE_CM_GONE,
 	UVD_WIRE_READY, /* all devices are served and published */
 	UVD_WIRE_ADD, /* a device follows the request -> values: its index */
 	/*

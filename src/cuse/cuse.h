@@ -13,6 +13,7 @@
 #include "core/core.h"
 #include "grant/grant.h"
 
+struct uvd_cm;
 struct uvd_cuse;
 struct uvd_log;
 
@@ -23,14 +24,15 @@ struct uvd_log;
 struct uvd_cuse_clients;
 extern const struct uvd_cuse_clients uvd_cuse_clients_local, uvd_cuse_clients_remote;
 
-/* The nodes of devices, and those of User Capabilities, which can only be opened (kind.h). */
+/* The nodes of devices, those of User Capabilities, which can only be opened, and that of the connection manager (kind.h). */
 struct uvd_cuse_kind;
-extern const struct uvd_cuse_kind uvd_cuse_device_nodes, uvd_cuse_ucap_nodes;
+extern const struct uvd_cuse_kind uvd_cuse_device_nodes, uvd_cuse_ucap_nodes, uvd_cuse_cm_nodes;
 
 struct uvd_cuse_config {
 	const struct uvd_cuse_kind *kind;
 	int number; /* N of a device's uverbsN; -1: the lowest that is free */
 	const char *ucap; /* name of a User Capability; for uvd_cuse_new() alone */
+	struct uvd_cm *cm; /* of the connection manager's node; must outlive it */
 	unsigned int workers; /* at the start; more are started while calls wait for clients */
 	struct uvd_privilege *privilege; /* makes the node; must outlive it */
 	unsigned int index; /* of the device, as make_node() knows it */
@@ -51,7 +53,7 @@ int uvd_cuse_number(const struct uvd_cuse *c);
 dev_t uvd_cuse_rdev(const struct uvd_cuse *c);
 const char *uvd_cuse_path(const struct uvd_cuse *c);
 /*
- * Starts the workers, which serve `dev`, or a User Capability: NULL. The caller keeps owning it. Returns 0, or a negative errno, logged.
+ * Starts the workers, which serve `dev`; NULL: a node that stands for no device. The caller keeps owning it. Returns 0, or a negative errno, logged.
  */
 int uvd_cuse_start(struct uvd_cuse *c, struct uvd_engine *engine, struct uvd_device *dev);
 /*

@@ -29,6 +29,8 @@ enum {
 	MAX_OPENERS = MAX_WORKERS - 16, /* that calls and opens may occupy: the rest serves closes */
 };
 
+enum { WORKER_HAS_SIGNAL = 1 /* in `unique` of struct worker */ };
+
 struct cuse_call;
 
 /* clients.c */
@@ -55,6 +57,8 @@ struct cuse_file {
 	pthread_mutex_t peer_lock;
 	struct uvd_peer *peer; /* with a broker: the process that called last */
 	struct uvd_cuse_writes writes;
+	pthread_mutex_t poll_lock; /* of the next. An inner lock: no other one is taken under it */
+	struct fuse_pollhandle *poll; /* by which the kernel is told of events; NULL: nobody has polled yet */
 };
 
 struct cuse_call {
@@ -83,9 +87,13 @@ struct worker {
 	struct uvd_account *account; /* that the request is charged to; NULL: none */
 	int nice; /* of the thread */
 	uint64_t cpu_ns; /* of the thread, at the last uvd_cuse_spend() */
-	/* The kernel's numbers of the served request, and of the last one whose client had a signal. 0: none. */
-	_Atomic uint64_t unique, interrupted;
-	uint64_t seen; /* uvd_cuse_tick(): `unique` then. If it has not changed, the worker may be stuck */
+	/*
+	 * The kernel's number of the served request, which is even; 0: none. Plus WORKER_HAS_SIGNAL once its client had a signal: in one
+	 * variable, as an interrupt must not get lost between the end of a request and its parking.
+	 */
+	_Atomic uint64_t unique;
+	uint64_t seen; /* uvd_cuse_tick(): the number then. If it has not changed, the worker may be stuck */
+	bool waits; /* the call that it has just carried out waits for an event, and has no answer */
 	atomic_bool used, exited;
 	atomic_bool leaves; /* exits as soon as it may */
 	atomic_ulong served; /* requests */
@@ -97,7 +105,7 @@ struct uvd_cuse {
 	struct uvd_proc *calls, *opens; /* for threads that wait in a call, and in an open of the node */
 	struct uvd_remote remote; /* used by uvd_cuse_clients_remote */
 	struct uvd_engine *engine; /* once it is served; its accounts are charged */
-	struct uvd_device *dev; /* that the node stands for; NULL: a User Capability */
+	struct uvd_device *dev; /* that the node stands for; NULL: none */
 	struct fuse_session *se;
 	atomic_bool stopping;
 	atomic_bool never_nice; /* threads that raised their nice value cannot lower it again */
@@ -107,6 +115,7 @@ struct uvd_cuse {
 	unsigned int num_files;
 	struct list_head grants; /* jobs of grants that have not ended */
 	struct uvd_turns turns;
+	int wake; /* eventfd: how many idle workers are to look for waiting requests; -1: the kind's calls wait for no event */
 	pthread_mutex_t starting; /* held to start or clear a worker; only the main thread clears one */
 	atomic_uint num_workers;
 	/*
@@ -151,6 +160,15 @@ int uvd_cuse_channel_adopt(struct uvd_privilege *p, struct uvd_node *node, const
 			   void *userdata, struct uvd_log *log, int fd, struct fuse_session **se);
 void uvd_cuse_channel_close(struct uvd_privilege *p, struct uvd_node *node, struct fuse_session **se);
 
+/* ---- poll.c ------------------------------------------------------------------------------------------------------ */
+
+/* Takes over the handle, which replaces the former one. NULL: nothing. */
+void uvd_cuse_poll_keep(struct cuse_file *f, struct fuse_pollhandle *handle);
+/* Wakes those who poll the file. Under any lock: it waits for nobody. */
+void uvd_cuse_notify(struct cuse_file *f);
+/* From now on nobody is woken. Call it before the session is freed, and before the file is. */
+void uvd_cuse_poll_end(struct cuse_file *f);
+
 /* ---- workers.c --------------------------------------------------------------------------------------------------- */
 
 /*
@@ -160,6 +178,18 @@ void uvd_cuse_channel_close(struct uvd_privilege *p, struct uvd_node *node, stru
  */
 bool uvd_cuse_leave_readers(struct uvd_cuse *c, unsigned int most);
 void uvd_cuse_join_readers(struct uvd_cuse *c);
+/* Has an idle worker, or the next one that becomes idle, look for waiting requests. Under any lock. The node has c->wake. */
+void uvd_cuse_wake(struct uvd_cuse *c);
+/* The number of the request that the worker serves; 0: none. */
+static inline uint64_t uvd_cuse_unique(struct worker *w)
+{
+	return atomic_load(&w->unique) & ~(uint64_t)WORKER_HAS_SIGNAL;
+}
+
+static inline bool uvd_cuse_has_signal(struct worker *w)
+{
+	return atomic_load(&w->unique) & WORKER_HAS_SIGNAL;
+}
 /* Returns false if a worker does not come back. */
 bool uvd_cuse_stop_workers(struct uvd_cuse *c);
 

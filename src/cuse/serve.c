@@ -14,7 +14,10 @@
  *   - The last close of a file can wait for a transfer of the file's objects, and so for memory. It needs another
  *     reader, too, but is never refused.
  *
- * Interrupts are handled here because libfuse does not know the requests that wait for their turn.
+ *   - A call that waits for an event of its file is parked (turns.h): no worker waits. libfuse forgets the request, so it can process
+ *     it again from the start.
+ *
+ * Interrupts are handled here because libfuse does not know the requests that wait for their turn or for an event.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -33,23 +36,50 @@ static void serve_answer(struct uvd_cuse *c, uint64_t unique, int err)
 	(void)n;
 }
 
+/* fh is the pointer that dev_open() gave to the kernel. */
+static struct cuse_file *serve_file(uint64_t fh)
+{
+	return (struct cuse_file *)(uintptr_t)fh;
+}
+
+/* Only a write() is parked. */
+static struct cuse_file *serve_file_of(const struct uvd_turn *turn)
+{
+	const struct fuse_in_header *in = (const void *)turn->request;
+
+	return serve_file(((const struct fuse_write_in *)(in + 1))->fh);
+}
+
+/* Answers a call that waits no longer, and frees it. Its file is open until then. */
+static void serve_end_turn(struct uvd_cuse *c, struct uvd_turn *turn, int err)
+{
+	const uint64_t unique = turn->unique;
+
+	if (turn->state == UVD_TURN_ENDS)
+		c->config.kind->wait_end(serve_file_of(turn), &turn->waiter);
+	uvd_turn_free(turn);
+	serve_answer(c, unique, err);
+}
+
 /* ---- interrupts -------------------------------------------------------------------------------------------------- */
 
-/* If a worker serves the request, tells the tick that its client has a signal, and returns true. */
+/* If a worker serves the request, tells it that the client has a signal, and returns true. */
 static bool serve_interrupt_worker(struct uvd_cuse *c, uint64_t unique)
 {
 	for (struct worker *w = c->workers; w < c->workers + MAX_WORKERS; w++) {
-		if (atomic_load(&w->unique) != unique)
-			continue;
-		atomic_store(&w->interrupted, unique);
-		return true;
+		uint64_t seen = unique;
+
+		if (atomic_compare_exchange_strong(&w->unique, &seen, unique | WORKER_HAS_SIGNAL) ||
+		    seen == (unique | WORKER_HAS_SIGNAL))
+			return true;
 	}
 	return false;
 }
 
 /*
- * A request that is not found has been answered, or a worker has just taken it from the channel or from its queue. The
- * answer EAGAIN makes the kernel send the interrupt again in the second case; in the first the kernel ignores it.
+ * A request that is not found has been answered, or a worker has just taken it from the channel or from its queue, or is just
+ * parking it. The answer EAGAIN makes the kernel send the interrupt again, unless the request has been answered: then the kernel
+ * ignores it.
  */
 static void serve_interrupt(struct uvd_cuse *c, const struct fuse_in_header *in)
 {
@@ -58,8 +88,7 @@ static void serve_interrupt(struct uvd_cuse *c, const struct fuse_in_header *in)
 
 	if (uvd_turns_interrupt(&c->turns, arg->unique, &turn)) {
 		if (turn)
-			serve_answer(c, turn->unique, -EINTR);
-		uvd_turn_free(turn);
+			serve_end_turn(c, turn, -EINTR);
 		return;
 	}
 	if (serve_interrupt_worker(c, arg->unique) || uvd_cuse_is_granting(c, arg->unique))
@@ -68,10 +97,59 @@ static void serve_interrupt(struct uvd_cuse *c, const struct fuse_in_header *in)
 	serve_answer(c, in->unique, -EAGAIN);
 }
 
-/* fh is the pointer that dev_open() gave to the kernel. */
-static struct cuse_file *serve_file(uint64_t fh)
+/* ---- calls that wait for an event -------------------------------------------------------------------------------- */
+
+/* struct uvd_cm_waiter.ready: called with the lock of the file's events held. */
+static void serve_ready(struct uvd_cm_waiter *waiter)
 {
-	return (struct cuse_file *)(uintptr_t)fh;
+	struct uvd_turn *turn = container_of(waiter, struct uvd_turn, waiter);
+	struct uvd_cuse *c = serve_file_of(turn)->cuse;
+
+	if (uvd_turns_ready(&c->turns, turn))
+		uvd_cuse_wake(c);
+}
+
+/* Parks a call that is held. */
+static void serve_park_turn(struct uvd_cuse *c, struct uvd_turn *turn)
+{
+	const struct uvd_cuse_kind *kind = c->config.kind;
+	struct cuse_file *f = serve_file_of(turn);
+	bool waits;
+	int ret;
+
+	turn->waiter.ready = serve_ready;
+	waits = kind->wait(f, &turn->waiter);
+	ret = uvd_turns_park(&c->turns, turn, waits);
+	if (ret > 0)
+		uvd_cuse_wake(c);
+	if (ret >= 0)
+		return;
+	if (waits)
+		kind->wait_end(f, &turn->waiter);
+	serve_end_turn(c, turn, ret);
+}
+
+/*
+ * Parks the call that the worker has carried out without an answer; or answers it, if its client has a signal or its user is at a
+ * limit. turn: the request; NULL: it is in the worker's buffer.
+ */
+static void serve_park(struct worker *w, struct uvd_account *account, struct uvd_turn *turn, bool has_signal)
+{
+	const struct fuse_in_header *in = w->buf.mem;
+	int err = has_signal ? -EINTR : 0;
+
+	w->waits = false;
+	if (!turn)
+		turn = uvd_turn_copy(account, in->unique, in, w->buf.size);
+	if (!turn) {
+		serve_answer(w->cuse, in->unique, err ? err : -ENOMEM);
+		return;
+	}
+	err = err ? err : uvd_turn_hold(turn);
+	if (err)
+		serve_end_turn(w->cuse, turn, err);
+	else
+		serve_park_turn(w->cuse, turn);
 }
 
 /* ---- requests that can wait for a client ------------------------------------------------------------------------- */
@@ -90,7 +168,8 @@ static void serve_set_nice(struct worker *w, int nice)
 		w->leaves = w->cuse->never_nice = true;
 }
 
-static void serve_process(struct worker *w, void **memory, void *request, size_t size)
+/* Returns whether the client had a signal meanwhile. */
+static bool serve_process(struct worker *w, void **memory, void *request, size_t size)
 {
 	const struct fuse_buf buf = { .mem = request, .size = size };
 
@@ -98,7 +177,7 @@ static void serve_process(struct worker *w, void **memory, void *request, size_t
 	w->memory = memory;
 	uvd_cuse_process(w, &buf);
 	atomic_fetch_add_explicit(&w->served, 1, memory_order_relaxed);
-	atomic_store(&w->unique, 0);
+	return atomic_exchange(&w->unique, 0) & WORKER_HAS_SIGNAL;
 }
 
 /* Returns how many workers may be away from the channel with this request: the rest is for opens and closes. */
@@ -136,19 +215,25 @@ static void serve_leave(struct worker *w, struct uvd_account *account, bool clos
 	w->is_lost = false;
 }
 
-/* Carries out a request that is charged to its user's share, on a worker that has left the readers. */
-static void serve_carry_out(struct worker *w, struct uvd_account *account, bool close, void **memory, void *request,
+/*
+ * Carries out a request that is charged to its user's share, on a worker that has left the readers. If w->waits is set then,
+ * serve_park() must follow, with the result.
+ */
+static bool serve_carry_out(struct worker *w, struct uvd_account *account, bool close, void **memory, void *request,
 			    size_t size)
 {
+	bool has_signal;
+
 	serve_set_nice(w, uvd_account_nice(account, 0));
 	w->account = account;
 	w->worker.given_up = serve_given_up;
-	serve_process(w, memory, request, size);
+	has_signal = serve_process(w, memory, request, size);
 	w->account = NULL;
 	uvd_cuse_spend(w, account);
 	serve_set_nice(w, 0);
 	serve_leave(w, account, close);
 	uvd_cuse_join_readers(w->cuse);
+	return has_signal;
 }
 
 /* Returns as uvd_turns_enter() does; 0: it was carried out. */
@@ -157,12 +242,15 @@ static int serve_or_queue(struct worker *w, struct uvd_account *account, bool cl
 	const struct fuse_in_header *in = w->buf.mem;
 	struct uvd_turns *turns = &w->cuse->turns;
 	int ret = uvd_turns_enter(turns, account, close, in->unique, in, w->buf.size);
+	bool has_signal;
 
 	if (ret)
 		return ret;
 	if (!uvd_cuse_leave_readers(w->cuse, serve_most(in)))
 		return uvd_turns_postpone(turns, account, close, in->unique, in, w->buf.size);
-	serve_carry_out(w, account, close, &w->buf.mem, w->buf.mem, w->buf.size);
+	has_signal = serve_carry_out(w, account, close, &w->buf.mem, w->buf.mem, w->buf.size);
+	if (w->waits)
+		serve_park(w, account, NULL, has_signal);
 	return 0;
 }
 
@@ -236,20 +324,25 @@ bool uvd_cuse_serve_next(struct worker *w)
 {
 	struct uvd_cuse *c = w->cuse;
 	struct uvd_account *account;
-	bool close;
+	struct uvd_turn *turn;
+	bool has_signal;
 
 	if (!uvd_turns_any(&c->turns) || !uvd_cuse_leave_readers(c, MAX_CALLERS))
 		return false;
-	w->turn = uvd_turns_take(&c->turns);
-	if (!w->turn) {
+	w->turn = turn = uvd_turns_take(&c->turns);
+	if (!turn) {
 		uvd_cuse_join_readers(c);
 		return false;
 	}
-	account = w->turn->account;
-	close = w->turn->close;
-	serve_carry_out(w, account, close, (void **)&w->turn, w->turn->request, w->turn->size);
-	free(w->turn);
-	uvd_account_put(account);
+	account = turn->account;
+	has_signal = serve_carry_out(w, account, turn->close, (void **)&w->turn, turn->request, turn->size);
+	if (w->waits)
+		serve_park(w, account, turn, has_signal);
+	else if (w->turn)
+		uvd_turn_free(turn);
+	else /* a grant has the memory */
+		uvd_account_put(account);
+	w->turn = NULL;
 	return true;
 }
 
@@ -257,8 +350,6 @@ void uvd_cuse_answer_waiting(struct uvd_cuse *c)
 {
 	struct uvd_turn *turn;
 
-	while ((turn = uvd_turns_end(&c->turns))) {
-		serve_answer(c, turn->unique, turn->close ? 0 : -EIO);
-		uvd_turn_free(turn);
-	}
+	while ((turn = uvd_turns_end(&c->turns)))
+		serve_end_turn(c, turn, turn->close ? 0 : -EIO);
 }

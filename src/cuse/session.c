@@ -1,9 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The node and its session: from the name to the last release. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include "cuse/internal.h"
 #include "util/util.h"
+
+/*
+ * Where calls wait for events, idle workers wait for the channel and for c->wake, and read the channel only if it has a request. (A
+ * signal as in uvd_cuse_tick() would be lost in a worker that is just about to read.)
+ */
+static int session_wakes(struct uvd_cuse *c)
+{
+	const int fd = fuse_session_fd(c->se);
+
+	if (!c->config.kind->wait)
+		return 0;
+	c->wake = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
+	return c->wake < 0 || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) ? -errno : 0;
+}
 
 /* Makes the node and its session. */
 static int session_begin(struct uvd_cuse *c)
@@ -11,7 +28,8 @@ static int session_begin(struct uvd_cuse *c)
 	struct uvd_privilege *p = c->config.privilege;
 	int fd, err = c->config.kind->make(c, &fd);
 
-	return err ? err : uvd_cuse_channel_adopt(p, &c->node, &uvd_cuse_operations, c, c->config.log, fd, &c->se);
+	err = err ? err : uvd_cuse_channel_adopt(p, &c->node, &uvd_cuse_operations, c, c->config.log, fd, &c->se);
+	return err ? err : session_wakes(c);
 }
 
 struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
@@ -23,6 +41,7 @@ struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
 		return NULL;
 	}
 	c->config = *config;
+	c->wake = -1;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_mutex_init(&c->starting, NULL);
 	c->config.clients->begin(c);
@@ -58,8 +77,13 @@ void uvd_cuse_unplug(struct uvd_cuse *c)
 
 bool uvd_cuse_stop(struct uvd_cuse *c)
 {
+	struct cuse_file *f;
+
 	if (!uvd_cuse_stop_workers(c))
 		return false;
+	/* No worker can list or free a file any more. But events come until their file is closed, and must not reach the session. */
+	list_for_each_entry(f, &c->files, of_node)
+		uvd_cuse_poll_end(f);
 	uvd_cuse_channel_close(c->config.privilege, &c->node, &c->se);
 	/* The channel is closed, so no FUSE_RELEASE comes any more. */
 	while (!list_empty(&c->files))
@@ -71,6 +95,8 @@ void uvd_cuse_free(struct uvd_cuse *c)
 {
 	if (c->se)
 		uvd_cuse_channel_close(c->config.privilege, &c->node, &c->se);
+	if (c->wake >= 0)
+		close(c->wake);
 	uvd_turns_fini(&c->turns);
 	pthread_mutex_destroy(&c->starting);
 	pthread_mutex_destroy(&c->lock);

@@ -18,6 +18,7 @@ struct turn_user {
 	uid_t uid; /* uvd_account_person() */
 	struct list_head calls, closes; /* turns that wait */
 	unsigned int closing; /* closes in progress */
+	unsigned int parked; /* calls: when one of them is ready, there must be no need for memory */
 };
 
 void uvd_turns_init(struct uvd_turns *t)
@@ -25,6 +26,7 @@ void uvd_turns_init(struct uvd_turns *t)
 	atomic_init(&t->waiting, 0);
 	pthread_mutex_init(&t->lock, NULL);
 	INIT_LIST_HEAD(&t->users);
+	INIT_LIST_HEAD(&t->parked);
 	for (int i = 0; i < UVD_TURN_BUCKETS; i++) {
 		INIT_LIST_HEAD(&t->buckets[i]);
 		t->user_buckets[i] = NULL;
@@ -54,6 +56,7 @@ static struct turn_user *turn_user_find(struct uvd_turns *t, const struct uvd_ac
 	return user;
 }
 
+/* turn_user_settle() must follow, once the user has what it is needed for. */
 static struct turn_user *turn_user_get(struct uvd_turns *t, const struct uvd_account *account)
 {
 	struct turn_user *user = turn_user_find(t, account), **bucket;
@@ -64,28 +67,42 @@ static struct turn_user *turn_user_get(struct uvd_turns *t, const struct uvd_acc
 	if (!user)
 		return NULL;
 	user->uid = uvd_account_person(account);
+	INIT_LIST_HEAD(&user->of_turns);
 	INIT_LIST_HEAD(&user->calls);
 	INIT_LIST_HEAD(&user->closes);
 	bucket = turn_user_bucket(t, user->uid);
 	user->next = *bucket;
 	*bucket = user;
-	list_add_tail(&user->of_turns, &t->users);
-	t->num_users++;
 	return user;
 }
 
-static void turn_user_put(struct uvd_turns *t, struct turn_user *user)
+static void turn_user_free(struct uvd_turns *t, struct turn_user *user)
 {
 	struct turn_user **p = turn_user_bucket(t, user->uid);
 
-	if (!list_empty(&user->calls) || !list_empty(&user->closes) || user->closing)
-		return;
 	while (*p != user)
 		p = &(*p)->next;
 	*p = user->next;
-	list_del_init(&user->of_turns);
-	t->num_users--;
 	free(user);
+}
+
+/*
+ * Call it after each change of what the user has. A user with nothing but parked calls takes no turns: many of them would keep
+ * uvd_turns_take() from finding the others. A user with nothing at all is freed.
+ */
+static void turn_user_settle(struct uvd_turns *t, struct turn_user *user)
+{
+	const bool takes_turns = !list_empty(&user->calls) || !list_empty(&user->closes) || user->closing;
+
+	if (takes_turns && list_empty(&user->of_turns)) {
+		list_add_tail(&user->of_turns, &t->users);
+		t->num_users++;
+	} else if (!takes_turns && !list_empty(&user->of_turns)) {
+		list_del_init(&user->of_turns);
+		t->num_users--;
+	}
+	if (!takes_turns && !user->parked)
+		turn_user_free(t, user);
 }
 
 /* Charges the request if it may begin now, and returns true then. No request overtakes another one of its user. */
@@ -101,6 +118,17 @@ static bool turn_user_begin(struct turn_user *user, struct uvd_account *account,
 
 /* ---- waiting requests -------------------------------------------------------------------------------------------- */
 
+struct uvd_turn *uvd_turn_copy(struct uvd_account *account, uint64_t unique, const void *request, size_t size)
+{
+	struct uvd_turn *turn = malloc(sizeof(*turn) + size);
+
+	if (!turn)
+		return NULL;
+	*turn = (struct uvd_turn){ .account = uvd_account_ref(account), .unique = unique, .size = size };
+	memcpy(turn->request, request, size);
+	return turn;
+}
+
 /* A close is charged no bytes: it cannot be refused, and there is only one per file. */
 static struct uvd_turn *turn_new(struct uvd_account *account, bool close, uint64_t unique, const void *request,
 				 size_t size)
@@ -109,24 +137,22 @@ static struct uvd_turn *turn_new(struct uvd_account *account, bool close, uint64
 
 	if (!close && uvd_account_charge(account, UVD_RES_BYTES, sizeof(*turn) + size))
 		return NULL;
-	turn = malloc(sizeof(*turn) + size);
+	turn = uvd_turn_copy(account, unique, request, size);
 	if (!turn) {
 		if (!close)
 			uvd_account_uncharge(account, UVD_RES_BYTES, sizeof(*turn) + size);
 		return NULL;
 	}
-	turn->account = uvd_account_ref(account);
-	turn->unique = unique;
 	turn->close = close;
-	turn->size = size;
-	memcpy(turn->request, request, size);
+	turn->charged = !close;
 	return turn;
 }
 
 static void turn_uncharge(struct uvd_turn *turn)
 {
-	if (!turn->close)
+	if (turn->charged)
 		uvd_account_uncharge(turn->account, UVD_RES_BYTES, sizeof(*turn) + turn->size);
+	turn->charged = false;
 }
 
 void uvd_turn_free(struct uvd_turn *turn)
@@ -134,6 +160,8 @@ void uvd_turn_free(struct uvd_turn *turn)
 	if (!turn)
 		return;
 	turn_uncharge(turn);
+	if (turn->held)
+		uvd_account_uncharge(turn->account, UVD_RES_PARKED, 1);
 	uvd_account_put(turn->account);
 	free(turn);
 }
@@ -143,6 +171,7 @@ static struct list_head *turn_bucket(struct uvd_turns *t, uint64_t unique)
 	return &t->buckets[unique / 2 % UVD_TURN_BUCKETS]; /* the kernel's numbers are even */
 }
 
+/* turn_user_settle() must follow, for this and the next function. */
 static void turn_link(struct uvd_turns *t, struct turn_user *user, struct uvd_turn *turn, bool first)
 {
 	struct list_head *queue = turn->close ? &user->closes : &user->calls;
@@ -152,13 +181,19 @@ static void turn_link(struct uvd_turns *t, struct turn_user *user, struct uvd_tu
 	else
 		list_add_tail(&turn->of_user, queue);
 	list_add(&turn->of_bucket, turn_bucket(t, turn->unique));
+	turn->state = UVD_TURN_QUEUED;
 }
 
-static void turn_unlink(struct uvd_turns *t, struct uvd_turn *turn)
+static void turn_unlink(struct uvd_turns *t, struct turn_user *user, struct uvd_turn *turn)
 {
 	list_del_init(&turn->of_user);
 	list_del_init(&turn->of_bucket);
-	atomic_fetch_sub_explicit(&t->waiting, 1, memory_order_relaxed);
+	if (turn->state == UVD_TURN_PARKED) {
+		turn->state = UVD_TURN_ENDS;
+		user->parked--;
+	} else {
+		atomic_fetch_sub_explicit(&t->waiting, 1, memory_order_relaxed);
+	}
 }
 
 /* ---- requests begin or wait -------------------------------------------------------------------------------------- */
@@ -172,7 +207,7 @@ static bool turns_begin(struct uvd_turns *t, struct uvd_account *account, bool c
 	if (!user) /* without memory for a user, closes are neither counted nor limited */
 		return close || uvd_account_try(account, UVD_RES_CALLS, 1);
 	begins = turn_user_begin(user, account, close);
-	turn_user_put(t, user);
+	turn_user_settle(t, user);
 	return begins;
 }
 
@@ -199,6 +234,7 @@ static int turns_queue(struct uvd_turns *t, struct uvd_turn *turn, bool first)
 		return -ENOMEM;
 	}
 	turn_link(t, user, turn, first);
+	turn_user_settle(t, user);
 	return 1;
 }
 
@@ -242,7 +278,7 @@ static void turns_uncharge(struct uvd_turns *t, struct uvd_account *account, boo
 	user = turn_user_find(t, account);
 	if (user && user->closing) {
 		user->closing--;
-		turn_user_put(t, user);
+		turn_user_settle(t, user);
 	}
 	uvd_unlock(&t->lock);
 }
@@ -290,12 +326,12 @@ struct uvd_turn *uvd_turns_take(struct uvd_turns *t)
 		list_add_tail(&user->of_turns, &t->users);
 		turn = turn_user_next(user);
 		if (turn) {
-			turn_unlink(t, turn);
-			turn_user_put(t, user);
+			turn_unlink(t, user, turn);
+			turn_user_settle(t, user);
 		}
 	}
 	uvd_unlock(&t->lock);
-	if (turn)
+	if (turn && !turn->held)
 		turn_uncharge(turn);
 	return turn;
 }
@@ -312,6 +348,15 @@ static struct uvd_turn *turn_find(struct uvd_turns *t, uint64_t unique)
 	return NULL;
 }
 
+/* Caller holds t->lock. */
+static void turn_take_out(struct uvd_turns *t, struct uvd_turn *turn)
+{
+	struct turn_user *user = turn_user_find(t, turn->account);
+
+	turn_unlink(t, user, turn);
+	turn_user_settle(t, user);
+}
+
 bool uvd_turns_interrupt(struct uvd_turns *t, uint64_t unique, struct uvd_turn **turn)
 {
 	struct uvd_turn *found;
@@ -322,31 +367,102 @@ bool uvd_turns_interrupt(struct uvd_turns *t, uint64_t unique, struct uvd_turn *
 	waits = found;
 	if (found && found->close)
 		found = NULL;
-	if (found) {
-		turn_unlink(t, found);
-		turn_user_put(t, turn_user_find(t, found->account));
-	}
+	if (found)
+		turn_take_out(t, found);
 	uvd_unlock(&t->lock);
 	*turn = found;
 	return waits;
 }
 
+/* Caller holds t->lock. Returns a turn that is parked or queued; NULL: there is none. */
+static struct uvd_turn *turns_any_turn(struct uvd_turns *t)
+{
+	struct turn_user *user;
+
+	if (!list_empty(&t->parked))
+		return list_first_entry(&t->parked, struct uvd_turn, of_user);
+	list_for_each_entry(user, &t->users, of_turns) {
+		if (!list_empty(&user->calls))
+			return list_first_entry(&user->calls, struct uvd_turn, of_user);
+		if (!list_empty(&user->closes))
+			return list_first_entry(&user->closes, struct uvd_turn, of_user);
+	}
+	return NULL;
+}
+
 struct uvd_turn *uvd_turns_end(struct uvd_turns *t)
 {
-	struct uvd_turn *turn = NULL;
-	struct turn_user *user;
+	struct uvd_turn *turn;
 
 	uvd_lock(&t->lock);
 	t->ended = true;
-	list_for_each_entry(user, &t->users, of_turns) {
-		if (list_empty(&user->calls) && list_empty(&user->closes))
-			continue;
-		turn = list_empty(&user->calls) ? list_first_entry(&user->closes, struct uvd_turn, of_user)
-						: list_first_entry(&user->calls, struct uvd_turn, of_user);
-		turn_unlink(t, turn);
-		turn_user_put(t, user);
-		break;
-	}
+	turn = turns_any_turn(t);
+	if (turn)
+		turn_take_out(t, turn);
 	uvd_unlock(&t->lock);
 	return turn;
+}
+
+/* ---- calls that wait for an event -------------------------------------------------------------------------------- */
+
+int uvd_turn_hold(struct uvd_turn *turn)
+{
+	int err = 0;
+
+	if (!turn->held) {
+		err = uvd_account_charge(turn->account, UVD_RES_BYTES, sizeof(*turn) + turn->size);
+		turn->charged = !err;
+		err = err ? err : uvd_account_charge(turn->account, UVD_RES_PARKED, 1);
+		turn->held = !err;
+	}
+	turn->state = UVD_TURN_PARKING;
+	return err;
+}
+
+int uvd_turns_park(struct uvd_turns *t, struct uvd_turn *turn, bool waits)
+{
+	struct turn_user *user = NULL;
+	int ret = -EIO;
+
+	uvd_lock(&t->lock);
+	if (!t->ended) {
+		user = turn_user_get(t, turn->account);
+		ret = !user ? -ENOMEM : !waits || turn->state == UVD_TURN_READY;
+	}
+	if (!ret) {
+		turn->state = UVD_TURN_PARKED;
+		user->parked++;
+		list_add_tail(&turn->of_user, &t->parked);
+		list_add(&turn->of_bucket, turn_bucket(t, turn->unique));
+	} else if (ret > 0) {
+		atomic_fetch_add_explicit(&t->waiting, 1, memory_order_acq_rel);
+		turn_link(t, user, turn, true);
+	}
+	if (user)
+		turn_user_settle(t, user);
+	uvd_unlock(&t->lock);
+	return ret;
+}
+
+bool uvd_turns_ready(struct uvd_turns *t, struct uvd_turn *turn)
+{
+	struct turn_user *user;
+	bool queued;
+
+	uvd_lock(&t->lock);
+	queued = turn->state == UVD_TURN_PARKED;
+	if (queued) {
+		user = turn_user_find(t, turn->account);
+		list_del_init(&turn->of_user);
+		list_del_init(&turn->of_bucket);
+		user->parked--;
+		/* As in turns_queue(): the request is counted before a worker tries the share. */
+		atomic_fetch_add_explicit(&t->waiting, 1, memory_order_acq_rel);
+		turn_link(t, user, turn, false);
+		turn_user_settle(t, user);
+	} else if (turn->state == UVD_TURN_PARKING) {
+		turn->state = UVD_TURN_READY;
+	}
+	uvd_unlock(&t->lock);
+	return queued;
 }

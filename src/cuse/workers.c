@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,6 +70,27 @@ static bool worker_may_exit(struct worker *w)
 
 /* ---- workers ----------------------------------------------------------------------------------------------------- */
 
+void uvd_cuse_wake(struct uvd_cuse *c)
+{
+	/* It cannot fail: there are never as many parked calls as the counter has room for. */
+	eventfd_write(c->wake, 1);
+}
+
+/* Waits until the channel has a request, and returns true; or until there may be a waiting one, and returns false. */
+static bool worker_wait(struct uvd_cuse *c)
+{
+	struct pollfd p[] = { { .fd = c->wake, .events = POLLIN }, { .fd = fuse_session_fd(c->se), .events = POLLIN } };
+	eventfd_t one;
+
+	if (c->wake < 0)
+		return true;
+	if (poll(p, 2, -1) <= 0)
+		return false;
+	if (p[0].revents && !eventfd_read(c->wake, &one))
+		return false;
+	return p[1].revents;
+}
+
 static void *worker_run(void *arg)
 {
 	struct worker *w = arg;
@@ -83,7 +105,7 @@ static void *worker_run(void *arg)
 	while (!c->stopping && !fuse_session_exited(c->se)) {
 		if (worker_may_exit(w))
 			goto out;
-		if (uvd_cuse_serve_next(w))
+		if (uvd_cuse_serve_next(w) || !worker_wait(c))
 			continue;
 		n = fuse_session_receive_buf(c->se, &w->buf);
 		if (n == -EINTR || n == -EAGAIN)
@@ -111,8 +133,8 @@ static int worker_init(struct worker *w, struct uvd_cuse *c)
 	w->cpu_ns = 0;
 	w->buf = (struct fuse_buf){ 0 };
 	w->turn = NULL;
+	w->waits = false;
 	atomic_store(&w->unique, 0);
-	atomic_store(&w->interrupted, 0);
 	atomic_store(&w->served, 0);
 	w->exited = w->leaves = false;
 	w->call = uvd_cuse_call_new(c);
@@ -225,7 +247,7 @@ static bool is_in_write(struct worker *w, uint64_t claim)
  */
 static void let_go(struct worker *w, uint64_t claim)
 {
-	if (w->interrupted != w->seen || !uvd_claim_let_go(&w->claim, claim, is_in_write(w, claim)))
+	if (!uvd_cuse_has_signal(w) || !uvd_claim_let_go(&w->claim, claim, is_in_write(w, claim)))
 		return;
 	/* The client can close the file now. The worker puts this reference at the end of the call. */
 	atomic_fetch_add(&w->file->ref, 1);
@@ -282,7 +304,7 @@ void uvd_cuse_tick(struct uvd_cuse *c)
 			continue;
 		}
 		claim = atomic_load(&w->claim.state); /* read first: it belongs to no later request than `unique` */
-		unique = w->unique;
+		unique = uvd_cuse_unique(w);
 		if (unique && unique == w->seen)
 			let_go(w, claim);
 		w->seen = unique;

@@ -39,6 +39,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 	for (unsigned int i = 0; i < UVD_COUNT(d->nodes); i++)
 		if (d->nodes[i].cuse)
 			uvd_cuse_tick(d->nodes[i].cuse);
+	uvd_daemon_cm_tick(d);
 	uvd_daemon_reap(d);
 	uvd_fleet_show_counters(&d->fleet, NULL, 0);
 }
@@ -183,6 +184,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	for (unsigned int i = 0; i < options->num_devices; i++)
 		if (!uvd_fleet_add(&d->fleet, &options->devices[i], &wrong))
 			return false;
+	uvd_daemon_cm_start(d);
 	if (d->machine->ready(d))
 		return false;
 	d->status = 0;
@@ -203,7 +205,8 @@ static void daemon_stop(struct uvd_daemon *d)
 	for (unsigned int i = 0; i < UVD_COUNT(d->nodes); i++)
 		if (d->nodes[i].place.dev)
 			uvd_device_set_gone(d->nodes[i].place.dev);
-	if ((d->grants && !uvd_grants_drain(d->grants, DRAIN_MS)) || !uvd_daemon_stop_nodes(d)) {
+	if ((d->grants && !uvd_grants_drain(d->grants, DRAIN_MS)) || !uvd_daemon_cm_stop(d) ||
+	    !uvd_daemon_stop_nodes(d)) {
 		/* The kernel ends the nodes and the clients' calls when the process exits. */
 		uvd_logf(d->log, UVD_WARN, "a thread is held up by a client's memory; not waiting for it");
 		uvd_control_free(d->control);

@@ -14,6 +14,7 @@
 #include "fleet/fleet.h"
 #include "options/options.h"
 
+struct uvd_cm;
 struct uvd_control;
 struct uvd_cuse;
 struct uvd_grants;
@@ -49,6 +50,13 @@ struct uvd_daemon_status {
 		next; /* of the answer that is being made, and of the next one; 0: nobody has asked for it */
 };
 
+/* The connection manager and its node. cuse is NULL where there is none, because another rdma_cm exists. */
+struct uvd_daemon_cm {
+	struct uvd_cm *cm;
+	struct uvd_cuse *cuse;
+	atomic_bool lost; /* the session was ended from outside; set by a worker */
+};
+
 /* announce.c. Used by the process that was started: by the broker, if there is one. */
 struct uvd_announce {
 	const char *pid_file; /* empty: none */
@@ -77,6 +85,7 @@ struct uvd_daemon {
 	bool have_engine, have_tree;
 	struct uvd_announce announce; /* used by uvd_machine_local */
 	struct uvd_daemon_node nodes[UVD_MAX_DEVICES];
+	struct uvd_daemon_cm cm;
 	int status; /* the exit status */
 };
 
@@ -106,6 +115,8 @@ void uvd_daemon_tell_absent(json_t *answer, const struct uvd_device *dev);
 
 /* separate.c: as uvd_daemon_main(), in two processes. */
 int uvd_daemon_separate(const struct uvd_options *options);
+/* engine.c: runs in the program that the engine process has executed. Returns the exit status. */
+int uvd_engine_main(const struct uvd_options *options, struct uvd_log *log);
 /*
  * daemon.c: serves in an engine process. link: to the broker. control: the socket that listens. plugins: those of the options, which
  * it takes over.
@@ -165,6 +176,8 @@ struct uvd_machine_ops {
 			     const uint64_t *values);
 	int (*add_ucap)(struct uvd_daemon *d, const char *name, dev_t rdev);
 	void (*remove_ucap)(struct uvd_daemon *d, const char *name);
+	int (*add_cm)(struct uvd_daemon *d, dev_t rdev);
+	void (*remove_cm)(struct uvd_daemon *d);
 	/* Begins to replace this process by another one. -EOPNOTSUPP: it cannot. */
 	int (*restart)(struct uvd_daemon *d);
 	/* The process that stands for the daemon: the one that was started. */
@@ -247,6 +260,15 @@ bool uvd_image_is_engine(struct uvd_log *log);
 
 /* hooks.c: sets the functions that the core calls. Call it before the first device is made. */
 void uvd_daemon_hook(struct uvd_daemon *d);
+
+/* ---- cm.c -------------------------------------------------------------------------------------------------------- */
+
+/* Makes and serves the connection manager's node. If it cannot, the log says why, and the daemon goes on without. */
+void uvd_daemon_cm_start(struct uvd_daemon *d);
+/* The main thread calls it twice a second. */
+void uvd_daemon_cm_tick(struct uvd_daemon *d);
+/* Ends the node and closes its files. Returns false if a worker does not come back. Call it before the engine ends. */
+bool uvd_daemon_cm_stop(struct uvd_daemon *d);
 
 /* ---- status.c ---------------------------------------------------------------------------------------------------- */
 

@@ -95,6 +95,17 @@ static void by_broker_remove_ucap(struct uvd_daemon *d, const char *name)
 	uvd_link_ucap_gone(machine_link(d), name);
 }
 
+/* As for a User Capability. */
+static int by_broker_add_cm(struct uvd_daemon *d, dev_t rdev)
+{
+	return 0;
+}
+
+static void by_broker_remove_cm(struct uvd_daemon *d)
+{
+	uvd_link_tell(machine_link(d), UVD_WIRE_CM_GONE, 0);
+}
+
 /* The broker ends this process by a signal. */
 static int by_broker_restart(struct uvd_daemon *d)
 {
@@ -117,6 +128,8 @@ const struct uvd_machine_ops uvd_machine_broker = {
 	.set_counters = by_broker_set_counters,
 	.add_ucap = by_broker_add_ucap,
 	.remove_ucap = by_broker_remove_ucap,
+	.add_cm = by_broker_add_cm,
+	.remove_cm = by_broker_remove_cm,
 	.restart = by_broker_restart,
 	.pid = getppid,
 };

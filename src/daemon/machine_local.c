@@ -113,6 +113,16 @@ static void here_remove_ucap(struct uvd_daemon *d, const char *name)
 	uvd_sysfs_remove_ucap(d->options->sysfs, name);
 }
 
+static int here_add_cm(struct uvd_daemon *d, dev_t rdev)
+{
+	return uvd_sysfs_add_cm(d->options->sysfs, rdev, d->log);
+}
+
+static void here_remove_cm(struct uvd_daemon *d)
+{
+	uvd_sysfs_remove_cm(d->options->sysfs);
+}
+
 static int here_restart(struct uvd_daemon *d)
 {
 	return -EOPNOTSUPP;
@@ -134,6 +144,8 @@ const struct uvd_machine_ops uvd_machine_local = {
 	.set_counters = here_set_counters,
 	.add_ucap = here_add_ucap,
 	.remove_ucap = here_remove_ucap,
+	.add_cm = here_add_cm,
+	.remove_cm = here_remove_cm,
 	.restart = here_restart,
 	.pid = getpid,
 };

@@ -11,9 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "backends/backends.h"
 #include "broker/broker.h"
-#include "client/client.h"
 #include "control/control.h"
 #include "daemon/internal.h"
 #include "persona/persona.h"
@@ -40,6 +38,7 @@ struct separate {
 	struct uvd_adapters adapters; /* of the engine process that runs */
 	struct own_node nodes[UVD_MAX_DEVICES]; /* by the device's index: first those of the options */
 	struct own_node ucaps[MAX_UCAPS];
+	struct own_node cm; /* rdma_cm */
 	/* All channels that may still be served: a removed device keeps its channel while files are open. */
 	struct channel {
 		char name[sizeof(((struct uvd_node *)0)->name)]; /* without infiniband/; empty: free */
@@ -254,6 +253,40 @@ static int op_ucap_gone(void *arg, const char *name)
 	return 0;
 }
 
+/* ---- the connection manager ------------------------------------------------------------------------------------------- */
+
+static int op_cm(void *arg, dev_t *rdev, int *fd)
+{
+	struct separate *s = arg;
+	int ret = s->cm.made ? -EINVAL : uvd_node_make_cm(&s->cm.node, &s->orphans, make_node, s, s->log);
+
+	if (ret < 0)
+		return ret;
+	*fd = ret;
+	ret = uvd_sysfs_add_cm(s->options->sysfs, s->cm.node.rdev, s->log);
+	if (ret) {
+		close(*fd);
+		*fd = -1;
+		uvd_node_remove(&s->cm.node);
+		return ret;
+	}
+	s->cm.made = true;
+	*rdev = s->cm.node.rdev;
+	return 0;
+}
+
+static int op_cm_gone(void *arg)
+{
+	struct separate *s = arg;
+
+	if (!s->cm.made)
+		return -EINVAL;
+	uvd_sysfs_remove_cm(s->options->sysfs);
+	uvd_node_hide(&s->cm.node);
+	s->cm.made = false;
+	return 0;
+}
+
 /* ---- adapters ------------------------------------------------------------------------------------------------------ */
 
 static int op_adapter(void *arg, pid_t engine, unsigned int index, dev_t *rdev)
@@ -359,6 +392,8 @@ static void op_leave(void *arg)
 		uvd_sysfs_overlay_undo(s->options->sysfs);
 	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++)
 		own_node_withdraw(s, &s->nodes[i]);
+	if (s->cm.made)
+		uvd_sysfs_remove_cm(s->options->sysfs);
 }
 
 static void separate_abort_orphan(void *arg, const char *name, dev_t rdev)
@@ -368,65 +403,11 @@ static void separate_abort_orphan(void *arg, const char *name, dev_t rdev)
 	uvd_node_abort(&s->orphans, name, rdev, s->log);
 }
 
-/*
- * Enters the sandbox, which allows what the backends of the configured devices need. A backend of a plug-in has no row
- * there: it gets only what every engine process may do.
- */
-static int engine_sandbox(const struct uvd_options *o, struct uvd_log *log)
-{
-	const char **backends = calloc(o->num_devices + 2, sizeof(*backends));
-	unsigned int num = 0;
-	int ret;
-
-	if (!backends)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < o->num_devices; i++)
-		if (uvd_backend_find(o->devices[i].backend))
-			backends[num++] = o->devices[i].backend;
-	backends[num] = uvd_sandbox_sanitizer;
-	ret = uvd_engine_sandbox(o->engine_uid, o->engine_gid, backends, log);
-	free(backends);
-	return ret;
-}
-
-/* Maps the code of libibverbs' providers: in the sandbox no file can become code. */
-static void engine_load_providers(const struct uvd_options *o)
-{
-	for (unsigned int i = 0; i < o->num_devices; i++)
-		if (!strcmp(o->devices[i].backend, "verbs")) {
-			uvd_verbs_load_providers();
-			break;
-		}
-}
-
 static int engine_main(void *arg, int sock)
 {
 	struct separate *s = arg;
 
 	return uvd_image_exec(&s->image, sock, s->control, &s->slots, s->log);
-}
-
-/* Runs in the program that engine_main() has executed. */
-static int serve_as_engine(const struct uvd_options *options, struct uvd_log *log)
-{
-	struct uvd_link *link = uvd_image_is_engine(log) ? uvd_link_new(UVD_ENGINE_SOCKET) : NULL;
-	struct uvd_slots_used *slots = link ? uvd_slots_used_new(link, options) : NULL;
-	struct uvd_plugins *plugins = uvd_plugins_new(log);
-	int status;
-
-	uvd_client_prepare();
-	if (slots)
-		engine_load_providers(options);
-	/* No code of a plug-in runs before the sandbox is closed: the broker copies the files into slots. */
-	if (!slots || !plugins || engine_sandbox(options, log))
-		return 1;
-	uvd_plugins_set_source(plugins, &uvd_slots_source, slots);
-	if (!uvd_options_load_plugins(options, plugins, log))
-		return 1;
-	status = uvd_daemon_serve(options, link, UVD_ENGINE_CONTROL, plugins);
-	uvd_slots_used_free(slots);
-	uvd_link_free(link);
-	return status;
 }
 
 /*
@@ -452,6 +433,7 @@ static void clean_up(struct separate *s)
 		uvd_node_hide(&u->node);
 		op_ucap_gone(s, u->config.ibdev);
 	}
+	op_cm_gone(s);
 	uvd_sysfs_destroy(s->options->sysfs);
 }
 
@@ -501,6 +483,8 @@ static const struct uvd_broker_ops broker_ops = {
 	.counters = op_counters,
 	.ucap = op_ucap,
 	.ucap_gone = op_ucap_gone,
+	.cm = op_cm,
+	.cm_gone = op_cm_gone,
 	.ready = op_ready,
 	.leave = op_leave,
 	.renew = op_renew,
@@ -560,7 +544,7 @@ int uvd_daemon_separate(const struct uvd_options *options)
 	int status = 1;
 
 	if (s && options->engine) {
-		status = serve_as_engine(options, log);
+		status = uvd_engine_main(options, log);
 	} else if (s) {
 		*s = (struct separate){ .options = options, .log = log, .image = { .exe = -1, .config = -1 } };
 		uvd_announce_init(&s->announce, options);

@@ -90,6 +90,7 @@ static bool status_collect(struct status_facts *facts, struct uvd_daemon *d)
 		if (d->nodes[i].cuse && !collect_node(facts->status, &d->nodes[i]))
 			return false;
 	uvd_status_add_memory(facts->status, d->engine.mms);
+	uvd_status_add_cm(facts->status, d->cm.cm);
 	facts->rest = collect_rest(d);
 	return facts->rest;
 }

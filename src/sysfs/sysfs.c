@@ -183,6 +183,7 @@ void uvd_sysfs_each_orphan(const char *path, void (*fn)(void *arg, const char *n
 	if (!read_owner(root, &o) && !is_other_living(&o) && o.pid != getpid()) {
 		each_node(root, "class/infiniband_verbs", fn, arg);
 		each_node(root, "class/infiniband_ucaps", fn, arg);
+		each_node(root, "class/misc", fn, arg);
 	}
 	close(root);
 }

@@ -20,8 +20,8 @@ struct uvd_persona;
  */
 int uvd_sysfs_create(const char *root, struct uvd_log *log);
 /*
- * If a dead process left the directory behind (uvd_process_lives()), calls fn for each node of a device or of a User
- * Capability in it. name: "uverbs0". Call it before uvd_sysfs_create(), which replaces the directory.
+ * If a dead process left the directory behind (uvd_process_lives()), calls fn for each node of a device, of a User
+ * Capability and of the connection manager in it. name: "uverbs0". Call it before uvd_sysfs_create(), which replaces the directory.
  */
 void uvd_sysfs_each_orphan(const char *root, void (*fn)(void *arg, const char *name, dev_t rdev), void *arg);
 /*
@@ -55,6 +55,9 @@ void uvd_sysfs_remove(const char *root, const struct uvd_device_config *config);
 /* The same for the node of a User Capability, in class/infiniband_ucaps. */
 int uvd_sysfs_add_ucap(const char *root, const char *name, dev_t node, struct uvd_log *log);
 void uvd_sysfs_remove_ucap(const char *root, const char *name);
+/* The same for the connection manager's node, rdma_cm in class/misc. */
+int uvd_sysfs_add_cm(const char *root, dev_t node, struct uvd_log *log);
+void uvd_sysfs_remove_cm(const char *root);
 /* Removes the sysfs directory, unless another living process publishes it. */
 void uvd_sysfs_destroy(const char *root);
 

@@ -55,6 +55,10 @@ static void ask_for_nodes(struct uvd_link *link)
 	expect(uvd_link_ucap_gone(link, "good"), -EINVAL, "removing what is not there");
 	expect(uvd_link_ucap(link, "good", &rdev, &fd), 0, "what the options name");
 	expect(uvd_link_ucap(link, "good", &rdev, &fd), -EINVAL, "the same twice");
+	expect(uvd_link_tell(link, UVD_WIRE_CM_GONE, 0), -EINVAL,
+	       "removing the connection manager's node, which is not there");
+	expect(uvd_link_cm(link, &rdev, &fd), 0, "the connection manager's node");
+	expect(uvd_link_cm(link, &rdev, &fd), -EINVAL, "the same twice");
 	expect(uvd_link_node(link, 0, &number, &rdev, &fd), 0, "the device");
 	expect(uvd_link_node(link, 0, &number, &rdev, &fd), -EEXIST, "the device twice");
 	expect(uvd_link_tell(link, UVD_WIRE_PUBLISH, 0), 0, "publishing it");
@@ -154,7 +158,7 @@ static void ask_for_memory(struct uvd_link *link)
 	expect(0, -EAGAIN, "more processes than the broker shall have");
 }
 
-/* separate.c calls this in place of uvd_daemon_serve(). */
+/* engine.c calls this in place of uvd_daemon_serve(). */
 int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control,
 		       struct uvd_plugins *plugins);
 int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control,

@@ -65,6 +65,16 @@ static int op_name(void *arg, const char *name)
 	return -EINVAL;
 }
 
+static int op_cm(void *arg, dev_t *rdev, int *fd)
+{
+	return -EEXIST;
+}
+
+static int op_cm_gone(void *arg)
+{
+	return -EINVAL;
+}
+
 static int op_ready(void *arg)
 {
 	return 0;
@@ -90,6 +100,8 @@ static const struct uvd_broker_ops ops = {
 	.counters = op_counters,
 	.ucap = op_ucap,
 	.ucap_gone = op_name,
+	.cm = op_cm,
+	.cm_gone = op_cm_gone,
 	.ready = op_ready,
 	.leave = op_leave,
 	.renew = op_renew,

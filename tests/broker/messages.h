@@ -46,6 +46,8 @@ static const struct {
 	[UVD_WIRE_COUNTERS] = { UVD_WIRE_CONTROL, .index = true, .value = true, .counters = true },
 	[UVD_WIRE_UCAP] = { UVD_WIRE_CONTROL, .name = true },
 	[UVD_WIRE_UCAP_GONE] = { UVD_WIRE_CONTROL, .name = true },
+	[UVD_WIRE_CM] = { UVD_WIRE_CONTROL },
+	[UVD_WIRE_CM_GONE] = { UVD_WIRE_CONTROL },
 	[UVD_WIRE_READY] = { UVD_WIRE_CONTROL },
 	[UVD_WIRE_ADD] = { UVD_WIRE_CONTROL, .device = true },
 	[UVD_WIRE_TABLES] = { UVD_WIRE_CONTROL, .index = true, .value = true, .device = true },

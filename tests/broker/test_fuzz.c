@@ -88,6 +88,17 @@ static int op_name(void *arg, const char *name)
 	return -EINVAL;
 }
 
+static int op_cm(void *arg, dev_t *rdev, int *fd)
+{
+	*fd = dup(2);
+	return any(2) ? -EEXIST : 0;
+}
+
+static int op_cm_gone(void *arg)
+{
+	return -EINVAL;
+}
+
 static int op_ready(void *arg)
 {
 	return 0;
@@ -126,6 +137,8 @@ static const struct uvd_broker_ops broker_ops = {
 	.counters = op_counters,
 	.ucap = op_ucap,
 	.ucap_gone = op_name,
+	.cm = op_cm,
+	.cm_gone = op_cm_gone,
 	.ready = op_ready,
 	.leave = op_leave,
 	.renew = op_renew,
@@ -421,8 +434,9 @@ END_TEST
 static struct message answer_to(const struct uvd_wire_request *r)
 {
 	static const unsigned int fds_out[UVD_WIRE_OPS] = {
-		[UVD_WIRE_NODE] = 1,   [UVD_WIRE_UCAP] = 1, [UVD_WIRE_PEER_OWNERS] = 1, [UVD_WIRE_PEER] = 4,
-		[UVD_WIRE_OPENER] = 1, [UVD_WIRE_OPEN] = 1, [UVD_WIRE_TAKE] = 2,	[UVD_WIRE_REGISTER] = 2
+		[UVD_WIRE_NODE] = 1, [UVD_WIRE_UCAP] = 1,     [UVD_WIRE_PEER_OWNERS] = 1,
+		[UVD_WIRE_PEER] = 4, [UVD_WIRE_OPENER] = 1,   [UVD_WIRE_OPEN] = 1,
+		[UVD_WIRE_TAKE] = 2, [UVD_WIRE_REGISTER] = 2, [UVD_WIRE_CM] = 1
 	};
 	struct message m = { .size = sizeof(m.a), .num_fds = r->op < UVD_WIRE_OPS ? fds_out[r->op] : 0 };
 
@@ -570,11 +584,12 @@ static void ask_lying_broker(int sock)
 	dev_t rdev;
 
 	for (int i = 0; i < 50; i++) {
-		int ret = i % 3 == 0   ? uvd_link_node(link, i, &number, &rdev, &fd)
-			  : i % 3 == 1 ? uvd_link_ucap(link, "x", &rdev, &fd)
+		int ret = i % 4 == 0   ? uvd_link_node(link, i, &number, &rdev, &fd)
+			  : i % 4 == 1 ? uvd_link_ucap(link, "x", &rdev, &fd)
+			  : i % 4 == 2 ? uvd_link_cm(link, &rdev, &fd)
 				       : uvd_link_tell(link, UVD_WIRE_READY, 0);
 
-		if (i % 3 == 2)
+		if (i % 4 == 3)
 			fd = -1;
 		if (ret < 0 && fd >= 0)
 			_exit(3);

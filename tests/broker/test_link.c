@@ -101,6 +101,14 @@ START_TEST(node_and_capability_have_a_number_and_a_channel)
 	broker_answers(-EINVAL, -1);
 	ck_assert_int_eq(uvd_link_ucap_gone(engine, "mlx5_perm"), -EINVAL);
 	ck_assert_str_eq(broker_was_asked(UVD_WIRE_UCAP_GONE, 0, 0)->name, "mlx5_perm");
+	broker_answers(0, null_fd);
+	ck_assert_int_eq(uvd_link_cm(engine, &rdev, &fd), 0);
+	broker_was_asked(UVD_WIRE_CM, 0, 0);
+	ck_assert(rdev == 7 && fd >= 0 && !close(fd));
+	broker_answers(-EEXIST, -1);
+	ck_assert_int_eq(uvd_link_cm(engine, &rdev, &fd), -EEXIST);
+	broker_was_asked(UVD_WIRE_CM, 0, 0);
+	ck_assert_int_eq(fd, -1);
 }
 END_TEST
 

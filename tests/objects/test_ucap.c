@@ -304,17 +304,9 @@ END_TEST
 
 START_TEST(test_name_that_cannot_be_a_nodes_is_einval)
 {
-	static const char *const bad[] = { "",
-					   ".",
-					   "..",
-					   ".hidden",
-					   "a/b",
-					   "uverbs0",
-					   "uverbs",
-					   "two words",
-					   "comma,",
-					   "\xc3\xa4",
-					   "a_name_of_just_one_letter_too_ma" };
+	static const char *const bad[] = { "",		".",	   "..",       ".hidden",
+					   "a/b",	"uverbs0", "uverbs",   "rdma_cm",
+					   "two words", "comma,",  "\xc3\xa4", "a_name_of_just_one_letter_too_ma" };
 
 	begin();
 	for (size_t i = 0; i < UVD_COUNT(bad); i++)

@@ -206,6 +206,7 @@ START_TEST(test_files_have_the_kernels_formats)
 	ck_assert_str_eq(slurp("infiniband/hfi1_0/device/device"), "0x24f0\n");
 	ck_assert_str_eq(slurp("infiniband/hfi1_0/device/class"), "0x020800\n");
 	ck_assert_str_eq(slurp("infiniband/hfi1_0/device/numa_node"), "-1\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/device/net/lo/uevent"), "INTERFACE=lo\n");
 	ck_assert_str_eq(slurp("infiniband/hfi1_0/node_type"), "1: CA\n");
 	ck_assert_str_eq(slurp("infiniband/hfi1_0/node_guid"), "0275:7665:7262:7300\n");
 	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/state"), "4: ACTIVE\n");
@@ -537,6 +538,44 @@ START_TEST(test_removed_device_leaves_nothing)
 }
 END_TEST
 
+START_TEST(test_rdma_cm_is_published_with_its_number_and_abi_and_leaves_nothing)
+{
+	ck_assert_int_eq(uvd_sysfs_add_cm(root, makedev(10, 119), NULL), 0);
+	ck_assert_str_eq(slurp("misc/rdma_cm/dev"), "10:119\n");
+	ck_assert_str_eq(slurp("misc/rdma_cm/abi_version"), "4\n");
+	ck_assert_int_eq(uvd_sysfs_add_cm(root, makedev(10, 120), NULL), -EEXIST);
+	ck_assert_str_eq(slurp("misc/rdma_cm/dev"), "10:119\n");
+	uvd_sysfs_remove_cm(root);
+	ck_assert(!exists("class/misc/rdma_cm") && !exists(".rdma_cm"));
+	uvd_sysfs_remove_cm(root);
+	ck_assert_int_eq(uvd_sysfs_add_cm(root, makedev(10, 120), NULL), 0);
+	ck_assert_str_eq(slurp("misc/rdma_cm/dev"), "10:120\n");
+}
+END_TEST
+
+static void orphan_seen(void *arg, const char *name, dev_t rdev)
+{
+	*(bool *)arg |= !strcmp(name, "rdma_cm") && rdev == makedev(10, 119);
+}
+
+START_TEST(test_rdma_cm_of_a_dead_daemon_is_found)
+{
+	bool seen = false;
+	int status;
+	pid_t pid;
+
+	uvd_sysfs_destroy(root);
+	pid = fork();
+	if (!pid)
+		_exit(uvd_sysfs_create(root, NULL) || uvd_sysfs_add_cm(root, makedev(10, 119), NULL));
+	waitpid(pid, &status, 0);
+	ck_assert_int_eq(status, 0);
+	uvd_sysfs_each_orphan(root, orphan_seen, &seen);
+	ck_assert(seen);
+	ck_assert_int_eq(uvd_sysfs_create(root, NULL), 0);
+}
+END_TEST
+
 /* A device is published and removed atomically: a reader in a loop never finds one with a file missing. */
 START_TEST(test_a_reader_never_sees_half_a_device)
 {
@@ -721,6 +760,8 @@ int main(void)
 	tcase_add_test(t, test_a_taken_number_or_name_is_eexist_and_changes_nothing);
 	tcase_add_test(t, test_mtime_of_a_device_stays_when_others_come_and_go);
 	tcase_add_test(t, test_removed_device_leaves_nothing);
+	tcase_add_test(t, test_rdma_cm_is_published_with_its_number_and_abi_and_leaves_nothing);
+	tcase_add_test(t, test_rdma_cm_of_a_dead_daemon_is_found);
 	tcase_add_test(t, test_a_reader_never_sees_half_a_device);
 	tcase_add_test(t, test_tree_of_a_dead_daemon_is_replaced);
 	tcase_add_test(t, test_tree_of_a_living_daemon_is_ebusy);
