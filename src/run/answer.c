@@ -210,7 +210,11 @@ static bool read_how(struct uvd_run_tree *tree, struct uvd_run_args *args)
 /* Is this path below the run's folder mounted where the program looks for it? */
 static bool is_mounted_folder(const struct uvd_run_tree *tree, const char *path)
 {
-	return tree->mounted & (strncmp(path, "dev/", 4) ? UVD_RUN_MOUNTED_SYS : UVD_RUN_MOUNTED_DEV);
+	static const char classes[] = "sys/class/infiniband"; /* the class misc is the machine's (mount.c) */
+
+	if (!strncmp(path, "dev/", 4))
+		return tree->mounted & UVD_RUN_MOUNTED_DEV;
+	return tree->mounted & UVD_RUN_MOUNTED_SYS && !strncmp(path, classes, strlen(classes));
 }
 
 static long answer_published(struct uvd_run_tree *tree, const struct uvd_run_args *args, const struct uvd_run_target *t)

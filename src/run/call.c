@@ -124,38 +124,40 @@ static void device_node_put(struct uvd_run_node *node)
 
 static long device_node_open(struct uvd_run_tree *tree, struct uvd_run_node *node, unsigned int flags)
 {
-	int fd, err = uvd_run_file_open(&tree->engine->files, node->priv, &tree->call->caller, flags, &fd);
+	int fd, err;
 
+	uvd_run_cm_files_closed(&tree->engine->cm_files); /* they count against the same limits */
+	err = uvd_run_file_open(&tree->engine->files, node->priv, &tree->call->caller, flags, &fd);
 	return err ? err : uvd_run_answer_fd(tree, fd, 0, flags);
 }
 
-static long do_write(struct uvd_run_tree *tree, struct uvd_run_file *f, uint64_t buf, uint64_t size, bool first)
+static long device_command(struct uvd_run_tree *tree, void *file, uint64_t buf, uint64_t size, bool first)
 {
+	struct uvd_run_file *f = file;
+
 	tree->call->file = f->file;
 	tree->call->grant.uobj = NULL;
 	return run_call_finish(tree, f, first, uvd_dispatch_write_from(tree->call, buf, size));
 }
 
-/*
- * The kernel's uverbs files have write() and no write_iter(): each piece is a command, and the first that fails ends
- * the call.
- */
-static long do_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, const struct uvd_run_args *args)
+long uvd_run_writev(struct uvd_run_tree *tree, const struct uvd_run_args *args, struct uvd_run_pieces *done,
+		    long (*piece)(struct uvd_run_tree *tree, void *file, uint64_t buf, uint64_t size, bool first),
+		    void *file)
 {
 	struct iovec iov;
-	long sum = 0, n;
+	long n;
 
 	if (args->size > IOV_MAX)
 		return -EINVAL;
-	for (uint64_t i = 0; i < args->size; i++) {
-		if (uvd_caller_read(&tree->call->caller, &iov, args->buf + i * sizeof(iov), sizeof(iov)))
-			return sum ? sum : -EFAULT;
+	for (; done->next < args->size; done->next++) {
+		if (uvd_caller_read(&tree->call->caller, &iov, args->buf + done->next * sizeof(iov), sizeof(iov)))
+			return -EFAULT;
 		if (!iov.iov_len)
 			continue;
-		n = do_write(tree, f, (uintptr_t)iov.iov_base, iov.iov_len, !sum);
+		n = piece(tree, file, (uintptr_t)iov.iov_base, iov.iov_len, !done->sum);
 		if (n < 0)
-			return sum ? sum : n;
-		sum += n;
+			return n;
+		done->sum += n;
 		/*
 		 * Ends the write short, as this command's work is done after the answer: the call keeps the work of one
 		 * command, and a later command that destroys the QP would wait for it.
@@ -163,7 +165,15 @@ static long do_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, const s
 		if (tree->call->work.run)
 			break;
 	}
-	return sum;
+	return done->sum;
+}
+
+static long device_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, const struct uvd_run_args *args)
+{
+	struct uvd_run_pieces done = {};
+	long ret = uvd_run_writev(tree, args, &done, device_command, f);
+
+	return ret < 0 && done.sum ? done.sum : ret;
 }
 
 /*
@@ -193,9 +203,10 @@ static long device_node_write(struct uvd_run_tree *tree, struct uvd_run_node *no
 
 	if (f->mode == O_RDONLY)
 		return -EBADF;
-	if (!uvd_run_caller_opened(tree, slot, f))
+	if (!uvd_run_caller_opened(tree, slot, &f->opener))
 		return -EACCES;
-	return args->op == UVD_RUN_WRITE ? do_write(tree, f, args->buf, args->size, true) : do_writev(tree, f, args);
+	return args->op == UVD_RUN_WRITE ? device_command(tree, f, args->buf, args->size, true)
+					 : device_writev(tree, f, args);
 }
 
 static long device_node_read(struct uvd_run_tree *tree, struct uvd_run_node *node)

@@ -21,6 +21,7 @@
 #include "objects/objects.h"
 #include "options/options.h"
 #include "run/launch.h"
+#include "run/park.h"
 #include "sysfs/sysfs.h"
 #include "util/util.h"
 
@@ -48,7 +49,7 @@ struct host {
 
 static void host_settle(struct uvd_engine *core)
 {
-	uvd_run_files_settle(&container_of(core, struct uvd_run_engine, core)->files, 1000);
+	uvd_run_settle(container_of(core, struct uvd_run_engine, core));
 }
 
 static int host_publish_port(struct uvd_device *dev, unsigned int port, bool up)
@@ -138,7 +139,7 @@ static int host_setup(struct host *h)
 	if (!e->grants)
 		return -ENOMEM;
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_object_plugins, &h->l->options->limits, e->log) ?:
-	      uvd_sysfs_create(sys, e->log);
+	      uvd_sysfs_create(sys, e->log) ?: uvd_run_cm_init(e);
 	e->core.lends = lends;
 	if (!err && !uvd_options_load_plugins(h->l->options->parsed, e->core.plugins, e->log))
 		return -ENOENT;
@@ -169,6 +170,7 @@ static void host_teardown(struct host *h)
 		uvd_grants_free(e->grants);
 		uvd_local_free(e->privilege);
 		uvd_run_files_fini(&e->files);
+		uvd_run_cm_fini(e);
 		uvd_run_record_end(&h->outputs);
 		uvd_run_devices_fini(e);
 		uvd_engine_fini(&e->core);
@@ -203,6 +205,8 @@ static struct uvd_run_tree *tree_new(struct uvd_run_engine *e, int link)
 		return NULL;
 	}
 	pthread_mutex_init(&tree->serving, NULL);
+	uvd_run_lent_init(&tree->lent);
+	uvd_run_parking_init(tree);
 	tree->engine = e;
 	tree->listener = tree->agent = -1;
 	tree->link = link;
@@ -238,6 +242,8 @@ static void tree_release(struct uvd_run_tree *tree)
 	if (tree->call)
 		uvd_run_call_free(tree->call);
 	uvd_account_put(tree->account);
+	uvd_run_parking_fini(tree);
+	uvd_run_lent_fini(&tree->lent);
 	pthread_mutex_destroy(&tree->serving);
 	free(tree);
 }
@@ -507,7 +513,7 @@ static int host_show_counters(struct host *h)
 
 static void host_loop(struct host *h, int sigchld)
 {
-	enum { FIXED = 5, MAX = FIXED + 2 * 128 };
+	enum { FIXED = 6, MAX = FIXED + 2 * 128 };
 	struct pollfd p[MAX];
 	eventfd_t looks;
 	int wait = -1, show;
@@ -520,6 +526,7 @@ static void host_loop(struct host *h, int sigchld)
 		p[1] = (struct pollfd){ .fd = h->e.files.inotify, .events = POLLIN };
 		p[2] = (struct pollfd){ .fd = h->l->up };
 		p[4] = (struct pollfd){ .fd = h->e.files.look, .events = POLLIN };
+		p[5] = (struct pollfd){ .fd = h->e.cm_files.epoll, .events = POLLIN };
 		for (struct uvd_run_tree *t = h->e.trees; t && n < MAX; t = t->next) {
 			p[n++] = (struct pollfd){ .fd = t->link, .events = POLLIN };
 			/* For POLLHUP: its thread receives calls. */
@@ -535,6 +542,8 @@ static void host_loop(struct host *h, int sigchld)
 		if (p[4].revents)
 			eventfd_read(h->e.files.look, &looks);
 		wait = uvd_run_files_closed(&h->e.files);
+		if (p[5].revents)
+			uvd_run_cm_files_closed(&h->e.cm_files);
 		trees_events(h, p + FIXED, n - FIXED, wait);
 		host_drop_silent(h);
 		host_release_left(h);

@@ -54,6 +54,11 @@ int uvd_run_files_init(struct uvd_run_files *files)
 	return files->look < 0 ? -errno : 0;
 }
 
+uint64_t uvd_run_serial_new(struct uvd_run_files *files)
+{
+	return atomic_fetch_add(&files->serial, 1) + 1;
+}
+
 static struct uvd_run_file **run_files_bucket(struct uvd_run_files *files, uint64_t ino)
 {
 	return &files->hash[ino % UVD_RUN_FILE_HASH];
@@ -63,7 +68,7 @@ static void run_file_free(struct uvd_run_file *f)
 {
 	if (f->file)
 		uvd_file_close(f->file);
-	uvd_opener_drop(&f->opener);
+	uvd_opener_drop(&f->opener.who);
 	if (f->memfd >= 0)
 		close(f->memfd);
 	uvd_account_uncharge(f->account, UVD_RES_DESCRIPTORS, 1);
@@ -110,16 +115,37 @@ static const char *fdinfo_field(const char *text, const char *name)
 	return p ? p + strlen(name) : NULL;
 }
 
+enum { FDINFO_TEXT = 256 }; /* what all kinds of files have comes first */
+
+/* pread() at 0 makes the kernel generate the text again, for the thread and fd that it was opened for. */
+static int fdinfo_read(int fdinfo, char text[FDINFO_TEXT])
+{
+	ssize_t n = pread(fdinfo, text, FDINFO_TEXT - 1, 0);
+
+	text[n < 0 ? 0 : n] = 0;
+	return n < 0 ? -errno : 0;
+}
+
+int uvd_run_flags_read(int fdinfo, unsigned int *flags)
+{
+	char text[FDINFO_TEXT];
+	int err = fdinfo_read(fdinfo, text);
+	const char *octal = err ? NULL : fdinfo_field(text, "\nflags:\t");
+
+	if (!octal)
+		return err ? err : -EBADF;
+	*flags = strtoul(octal, NULL, 8);
+	return 0;
+}
+
 int uvd_run_inode_read(int fdinfo, struct uvd_run_inode *inode)
 {
-	char text[256];
+	char text[FDINFO_TEXT];
 	const char *mnt, *ino;
-	/* pread() at 0 makes the kernel generate the text again, for the thread and fd that it was opened for. */
-	ssize_t n = pread(fdinfo, text, sizeof(text) - 1, 0);
+	int err = fdinfo_read(fdinfo, text);
 
-	if (n < 0)
-		return -errno;
-	text[n] = 0;
+	if (err)
+		return err;
 	mnt = fdinfo_field(text, "\nmnt_id:\t");
 	ino = mnt ? fdinfo_field(mnt, "\nino:\t") : NULL;
 	if (!ino)
@@ -211,15 +237,15 @@ static int run_file_reopen(struct uvd_run_files *files, struct uvd_run_file *f, 
 static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev,
 		       struct uvd_caller *c, int flags)
 {
-	int err = uvd_opener_take(&f->opener, c);
+	int err = uvd_opener_take(&f->opener.who, c);
 
 	if (err)
 		return err;
 	f->file = uvd_file_open(dev, c->account, &err);
 	if (!f->file)
 		return err;
-	atomic_store_explicit(&f->file->opened_by, f->opener.tgid, memory_order_relaxed);
-	f->file->privileged = f->opener.privileged;
+	atomic_store_explicit(&f->file->opened_by, f->opener.who.tgid, memory_order_relaxed);
+	f->file->privileged = f->opener.who.privileged;
 	f->file->share = &share_ops;
 	f->file->share_owner = f;
 	return run_file_reopen(files, f, flags);
@@ -249,7 +275,7 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	if (!f)
 		return -ENOMEM;
 	f->memfd = f->watch = -1;
-	f->opener = (struct uvd_opener){ .mmfd = -1, .pidfd = -1 };
+	f->opener.who = (struct uvd_opener){ .mmfd = -1, .pidfd = -1 };
 	f->number = dev->config.number;
 	f->size = files->size;
 	f->mode = flags & O_ACCMODE;
@@ -259,15 +285,15 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	if (*fd == -EMFILE && !f->file) {
 		/* Files that clients have closed may still be charged: wait for them, and try once more. */
 		uvd_run_files_settle(files, 1000);
-		uvd_opener_drop(&f->opener);
+		uvd_opener_drop(&f->opener.who);
 		*fd = file_init(files, f, dev, c, flags);
 	}
 	if (*fd < 0) {
 		run_file_free(f);
 		return *fd;
 	}
+	f->opener.serial = uvd_run_serial_new(files);
 	uvd_lock(&files->lock);
-	f->serial = ++files->serial;
 	list = run_files_bucket(files, f->inode.ino);
 	f->next = *list;
 	*list = f;

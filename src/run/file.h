@@ -24,13 +24,18 @@ struct uvd_run_inode {
 	int mnt_id;
 };
 
+/* The opener of a file, with the number under which a slot remembers that its thread is this opener. */
+struct uvd_run_opener {
+	struct uvd_opener who;
+	uint64_t serial; /* from 1; no two files of the engine have the same, of whichever kind they are */
+};
+
 struct uvd_run_file {
 	struct uvd_run_file *next; /* in the same bucket */
 	struct uvd_run_file *next_closing;
 	struct uvd_file *file;
-	struct uvd_opener opener;
+	struct uvd_run_opener opener;
 	struct uvd_run_inode inode;
-	uint64_t serial; /* from 1, never reused */
 	unsigned int number; /* of the device: uverbsN */
 	int mode; /* O_ACCMODE part of the open's flags */
 	struct uvd_account *account; /* charged for memfd; a reference, or NULL: not charged yet */
@@ -45,18 +50,19 @@ struct uvd_run_file {
 enum { UVD_RUN_FILE_HASH = 256 };
 
 struct uvd_run_files {
-	pthread_mutex_t lock; /* protects ending, hash, closing and serial, and the files' next_closing and probe_ms */
+	pthread_mutex_t lock; /* protects ending, hash and closing, and the files' next_closing and probe_ms */
 	pthread_cond_t settled; /* ending has become 0 */
 	unsigned int ending; /* files whose objects are being destroyed now */
 	struct uvd_run_file *hash[UVD_RUN_FILE_HASH];
 	struct uvd_run_file *closing; /* files of which something was closed, perhaps the last fd or mapping */
-	uint64_t serial; /* of the last file */
+	_Atomic uint64_t serial; /* of the last file, of any kind: uvd_run_serial_new() */
 	off_t size; /* of a new file */
 	int inotify; /* poll it, and call uvd_run_files_closed() when it is readable */
 	int look; /* an eventfd: poll and read it, and do the same */
 };
 
 int uvd_run_files_init(struct uvd_run_files *files);
+uint64_t uvd_run_serial_new(struct uvd_run_files *files);
 /* Closes every file. Call when no call is in progress. */
 void uvd_run_files_fini(struct uvd_run_files *files);
 
@@ -93,7 +99,9 @@ void uvd_run_files_zap(struct uvd_run_files *files, const struct uvd_device *dev
 
 /* Reads an open fdinfo file again. Returns 0, or a negative errno if the fd is closed or its thread has ended. */
 int uvd_run_inode_read(int fdinfo, struct uvd_run_inode *inode);
-/* The same for an fd of this process. */
+/* Reads the fd's O_* flags from an open fdinfo file. Returns as uvd_run_inode_read() does. */
+int uvd_run_flags_read(int fdinfo, unsigned int *flags);
+/* The inode of an fd of this process. */
 int uvd_run_own_inode(int fd, struct uvd_run_inode *inode);
 
 #endif

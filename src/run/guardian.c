@@ -42,14 +42,26 @@ struct guardian {
 
 /* ---- without an engine ------------------------------------------------------------------------------------------- */
 
-static bool is_device(pid_t tid, int fd)
+static bool is_cm_file(struct uvd_caller *c, int fd)
 {
-	static const char name[] = "/memfd:" UVD_RUN_MEMFD_NAME;
+	int copy = uvd_run_get_fd(c->tid, uvd_caller_tgid(c), fd);
+	bool is = copy >= 0 && uvd_run_cm_file_is_orphan(copy);
+
+	if (copy >= 0)
+		close(copy);
+	return is;
+}
+
+static bool is_device(struct uvd_caller *c, int fd)
+{
+	static const char name[] = "/memfd:" UVD_RUN_MEMFD_NAME, socket_name[] = "socket:";
 	char path[64], target[64];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tid, fd);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)c->tid, fd);
 	n = readlink(path, target, sizeof(target));
+	if (n > (ssize_t)strlen(socket_name) && !strncmp(target, socket_name, strlen(socket_name)))
+		return is_cm_file(c, fd);
 	return n >= (ssize_t)strlen(name) && !strncmp(target, name, strlen(name));
 }
 
@@ -65,12 +77,14 @@ static long guardian_answer(const struct seccomp_notif *n)
 		return UVD_RUN_CONTINUE;
 	if (args.op == UVD_RUN_OPEN) {
 		uvd_run_resolve(&c, "", &args, &target);
-		return target.place == UVD_RUN_NODE && uvd_run_device_name(target.path, &number) ? -EIO
-												 : UVD_RUN_CONTINUE;
+		if (target.place == UVD_RUN_NODE &&
+		    (uvd_run_device_name(target.path, &number) || !strcmp(target.path, UVD_CM_NODE)))
+			return -EIO;
+		return UVD_RUN_CONTINUE;
 	}
 	if (args.path && !uvd_run_is_fstat(&c, &args))
 		return UVD_RUN_CONTINUE;
-	return is_device(n->pid, args.fd) ? -EIO : UVD_RUN_CONTINUE;
+	return is_device(&c, args.fd) ? -EIO : UVD_RUN_CONTINUE;
 }
 
 static void answer_one(struct guardian *g)

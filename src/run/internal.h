@@ -7,10 +7,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include "cm/cm.h"
 #include "core/core.h"
 #include "fleet/fleet.h"
 #include "dispatch/dispatch.h"
 #include "grant/grant.h"
+#include "run/cm_file.h"
 #include "run/file.h"
 #include "run/filter.h"
 #include "run/node.h"
@@ -26,6 +28,8 @@
 enum { UVD_RUN_MAJOR = 231, UVD_RUN_MINOR = 192 };
 /* Major number of User Capability nodes, from the kernel's dynamic range; the minor number is the capability's bit. */
 enum { UVD_RUN_UCAP_MAJOR = 510 };
+/* Major number of rdma_cm, from the same range. In the kernel it is a misc device with a dynamic minor number. */
+enum { UVD_RUN_CM_MAJOR = 509 };
 
 /* The engine remembers one fd of one thread, so that a call on it needs no look-up by path: slot.c. */
 struct uvd_run_slot {
@@ -57,6 +61,26 @@ struct uvd_run_around {
 	uint64_t start;
 	size_t len; /* 0: nothing is known */
 	uint8_t bytes[3 * UVD_RUN_AROUND];
+};
+
+/* park.c: parked calls. Only the tree's thread uses what no lock protects. */
+struct uvd_run_parking {
+	struct list_head calls; /* all; that at which the last look was the longest time ago comes first */
+	unsigned int num;
+	uint64_t look_at; /* when to look for signals of their callers next; CLOCK_MONOTONIC, ns */
+	int event; /* an eventfd: `ready` may have calls; -1: not made yet */
+	pthread_mutex_t lock; /* protects `ready` */
+	struct list_head ready; /* calls whose file has got an event */
+};
+
+#define UVD_RUN_PARK_LOOK_NS UINT64_C(20000000) /* between two looks, at least */
+
+/* lent.c: which places of struct uvd_run_notif.lent are free. */
+struct uvd_run_lent {
+	pthread_mutex_t lock; /* protects all below */
+	unsigned int num_used; /* places from this on have never been used */
+	unsigned int num_free;
+	uint16_t free[UVD_RUN_MAX_LENT]; /* places before that */
 };
 
 /* A process tree under one filter, served by one thread. */
@@ -96,6 +120,10 @@ struct uvd_run_tree {
 	atomic_bool stop, stopped;
 	struct uvd_call *call; /* the current one; a loan takes it over, and leaves another one (loan.c) */
 	unsigned int filters; /* seccomp filters that PROGRAM has at its start */
+	struct uvd_run_lent lent;
+	struct uvd_run_parking parking;
+	struct uvd_run_cm_file *cm_other; /* cm.c: that the current command has named by an fd; a reference, or NULL */
+	int cm_other_fd;
 	atomic_uint lending; /* loans that have not answered their calls yet */
 	struct uvd_run_around around;
 	struct uvd_run_file *file; /* the file of the call's work, with a reference; valid only with call.work.run */
@@ -117,6 +145,8 @@ struct uvd_run_engine {
 	/* Orders writes to the files of counters. Also held when a device is published or removed. Taken before the fleet's lock. */
 	pthread_mutex_t counters_lock;
 	struct uvd_run_files files;
+	struct uvd_cm *cm;
+	struct uvd_run_cm_files cm_files;
 	struct uvd_privilege *privilege; /* to borrow callers' threads */
 	struct uvd_grants *grants; /* loans of callers' threads */
 	pthread_mutex_t ucaps_lock;
@@ -155,8 +185,10 @@ static inline pid_t uvd_run_number(const struct uvd_run_tree *tree, pid_t id)
 
 /* Call for each notification that arrives, before any look-up for it. */
 void uvd_run_caller_waits(struct uvd_run_tree *tree);
-/* May the caller write() to f? Only the process that opened f may, with the same fsuid and fsgid, before any exec. */
-bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, const struct uvd_run_file *f);
+/* May the caller write() to a file? Only the process that opened it may, with the same fsuid and fsgid, before any exec. */
+bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, const struct uvd_run_opener *o);
+/* Returns the tree of a caller that uvd_run_caller_init() has made. */
+struct uvd_run_tree *uvd_run_tree_of(struct uvd_caller *c);
 /* The caller is about to exec. */
 void uvd_run_caller_exec(struct uvd_run_tree *tree);
 /* The caller is about to close or replace this fd in its own file table; -1: any fd. */
@@ -210,8 +242,30 @@ void uvd_run_show_port(void *arg, struct uvd_fleet_place *place, unsigned int po
 long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags);
 /* call.c: answers dup() or fcntl(F_DUPFD) of the caller's fd with a duplicate in the windows, if one is free there. */
 long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args);
+/* How much of a writev() is done. All zero: nothing. */
+struct uvd_run_pieces {
+	uint64_t next; /* index of the next piece */
+	long sum; /* of the results so far */
+};
+
+/*
+ * call.c: carries a writev() out. Its file has write() and no write_iter() in the kernel: each piece is a command. piece() carries one
+ * out; first: nothing is done yet. Returns the sum of the results, or that of the first piece that fails, with *done before it.
+ */
+long uvd_run_writev(struct uvd_run_tree *tree, const struct uvd_run_args *args, struct uvd_run_pieces *done,
+		    long (*piece)(struct uvd_run_tree *tree, void *file, uint64_t buf, uint64_t size, bool first),
+		    void *file);
 /* answer.c: answers what asks about a node: stat(), fstat(), access() and so on. Its owner is root. */
 long uvd_run_answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, const struct uvd_run_node *node);
+
+/* ---- lent.c: calls that are answered later ----------------------------------------------------------------------- */
+
+void uvd_run_lent_init(struct uvd_run_lent *lent);
+void uvd_run_lent_fini(struct uvd_run_lent *lent);
+/* Stores the id of a notification where the guardian finds it. Returns the place, or NULL if all are taken. */
+_Atomic uint64_t *uvd_run_lent_take(struct uvd_run_tree *tree, uint64_t id);
+/* Call it after the answer. Any thread may. */
+void uvd_run_lent_give(struct uvd_run_tree *tree, _Atomic uint64_t *place);
 
 /* ---- loan.c: callers' threads that register memory with an adapter ----------------------------------------------- */
 
@@ -223,6 +277,15 @@ void uvd_run_call_free(struct uvd_call *call);
  * has taken tree->call over, and will answer; or the final result of the call: the thread is not borrowed.
  */
 long uvd_run_lend(struct uvd_run_tree *tree, struct uvd_run_file *f);
+
+/* ---- cm.c: the connection manager -------------------------------------------------------------------------------- */
+
+/* Makes the connection manager, and publishes its node. Returns 0 or a negative errno. */
+int uvd_run_cm_init(struct uvd_run_engine *e);
+/* Closes all files. Call it when no call is in progress. */
+void uvd_run_cm_fini(struct uvd_run_engine *e);
+/* Waits until the files that clients have closed, of all kinds, are gone with their charges; but for no longer than a second. */
+void uvd_run_settle(struct uvd_run_engine *e);
 
 /* ---- ucap.c: User Capabilities ----------------------------------------------------------------------------------- */
 
@@ -244,6 +307,8 @@ struct json_t *uvd_run_status(void *engine);
 /* control.c: stores the name of a process's program, or "" if it is not known. Ignores arg. */
 void uvd_run_program_name(void *arg, pid_t pid, char *name, size_t size);
 
+/* serve.c: answers a call that is not the current one. */
+void uvd_run_answer_late(struct uvd_run_tree *tree, uint64_t id, long result);
 /* serve.c: starts the tree's thread. Returns 0 or a negative errno. */
 int uvd_run_serve(struct uvd_run_tree *tree);
 /* Tells that thread to end. Call when the listener has hung up. */

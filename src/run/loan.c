@@ -91,7 +91,7 @@ static int loan_reply(struct uvd_grant_job *job, long result)
 
 	atomic_store(&l->answered, true);
 	err = uvd_run_reply(tree->listener, l->id, result);
-	atomic_store(l->lent, 0);
+	uvd_run_lent_give(tree, l->lent);
 	/* From here on the tree may be freed. */
 	atomic_fetch_sub(&tree->lending, 1);
 	return err;
@@ -111,15 +111,6 @@ static void loan_done(struct uvd_grant_job *job)
 }
 
 /* ---- its start --------------------------------------------------------------------------------------------------- */
-
-/* Only the tree's server takes places, and loans give them back. Returns NULL if all are taken. */
-static _Atomic uint64_t *loan_place(struct uvd_run_tree *tree)
-{
-	for (unsigned int i = 0; i < UVD_RUN_MAX_LENT; i++)
-		if (!atomic_load(&tree->notif->lent[i]))
-			return &tree->notif->lent[i];
-	return NULL;
-}
 
 /* The call is answered without a loan. */
 static void loan_refuse(struct run_loan *l, int err)
@@ -155,16 +146,20 @@ static void loan_wait_for_turn(void *arg, struct uvd_worker *worker)
 
 long uvd_run_lend(struct uvd_run_tree *tree, struct uvd_run_file *f)
 {
-	_Atomic uint64_t *lent = loan_place(tree);
 	struct run_loan *l = loan_of_call(tree->call);
+	_Atomic uint64_t *lent;
 	struct uvd_call *fresh;
 
 	/* The agent opens files of callers that this process must not trace (Yama), or cannot: ptrace() takes a number. */
 	if (tree->agent >= 0)
 		return uvd_call_granted(tree->call, -EPERM);
-	fresh = lent ? uvd_run_call_new(tree) : NULL;
-	if (!fresh)
+	fresh = uvd_run_call_new(tree);
+	lent = fresh ? uvd_run_lent_take(tree, tree->notif->n.id) : NULL;
+	if (!lent) {
+		if (fresh)
+			uvd_run_call_free(fresh);
 		return uvd_call_granted(tree->call, -EAGAIN);
+	}
 	l->job = (struct uvd_grant_job){
 		.call = &l->call,
 		.account = uvd_account_ref(tree->account),
@@ -184,7 +179,6 @@ long uvd_run_lend(struct uvd_run_tree *tree, struct uvd_run_file *f)
 	l->call.caller.waits = loan_waits;
 	atomic_fetch_add(&f->refs, 1);
 	atomic_fetch_add(&tree->lending, 1);
-	atomic_store(lent, l->id);
 	/* Before the start: after it the job belongs to the loan. */
 	tree->call = fresh;
 	if (uvd_grants_start(tree->engine->grants, &l->job))

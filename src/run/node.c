@@ -5,7 +5,8 @@
 #include "run/internal.h"
 
 /* The one that most calls are for comes first. */
-static const struct uvd_run_node_kind *const node_kinds[] = { &uvd_run_device_nodes, &uvd_run_ucap_nodes };
+static const struct uvd_run_node_kind *const node_kinds[] = { &uvd_run_device_nodes, &uvd_run_cm_nodes,
+							      &uvd_run_ucap_nodes };
 
 enum { NODE_KINDS = sizeof(node_kinds) / sizeof(node_kinds[0]) };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The nodes of /dev/infiniband, as a process tree finds them. A kind of nodes is a table of operations: those of devices
- * (call.c), those of User Capabilities (ucap.c). node.c calls them, and has what is alike for all nodes.
+ * (call.c), those of User Capabilities (ucap.c), and that of the connection manager (cm.c). node.c calls them, and has what is alike for all nodes.
  */
 #ifndef UVD_RUN_NODE_H
 #define UVD_RUN_NODE_H
@@ -43,7 +43,7 @@ struct uvd_run_node_kind {
 	long (*ioctl)(struct uvd_run_tree *tree, struct uvd_run_node *node, const struct uvd_run_args *args);
 };
 
-extern const struct uvd_run_node_kind uvd_run_device_nodes, uvd_run_ucap_nodes;
+extern const struct uvd_run_node_kind uvd_run_device_nodes, uvd_run_cm_nodes, uvd_run_ucap_nodes;
 
 /* Answers a call by path on the node of this name in /dev/infiniband. UVD_RUN_CONTINUE: the run has no such node. */
 long uvd_run_node_path(struct uvd_run_tree *tree, const struct uvd_run_args *args, const char *name);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "account/account.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS /* 6.6 */
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
@@ -24,7 +25,7 @@
  */
 enum { UVD_RUN_CONTINUE = -0x10000, /* the kernel carries it out */ UVD_RUN_ANSWERED, /* the reply was sent */ };
 
-enum { UVD_RUN_MAX_LENT = 256 };
+enum { UVD_RUN_MAX_LENT = UVD_WHOLE_LOANS + UVD_WHOLE_PARKED };
 
 /*
  * The notification of the current call, in memory that engine and guardian share. The kernel writes it there when it
@@ -36,7 +37,7 @@ struct uvd_run_notif {
 		char room[512]; /* the kernel's struct may be longer than that of our headers */
 	};
 	_Atomic uint64_t
-		lent[UVD_RUN_MAX_LENT]; /* ids of calls that other threads than the server answer (loan.c); 0: none */
+		lent[UVD_RUN_MAX_LENT]; /* ids of calls that are answered later than others (lent.c); 0: none */
 };
 
 /* Waits for a call. Returns 0 or a negative errno: -EINTR, or -ENOENT if the caller was killed before. */

@@ -9,11 +9,13 @@
 #include <unistd.h>
 #include <uverbsd/config.h>
 
+#include "cm/cm.h"
 #include "cpu/cpu.h"
 #include "run/path.h"
 
 #define DEV_DIR "/dev/infiniband"
-#define SYS_DIR "/sys/class/infiniband"
+#define SYS_DIR "/sys/class/infiniband" /* the names of our classes begin with it */
+#define CM_DIR "/sys/class/misc/" UVD_CM_NODE
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
@@ -315,17 +317,32 @@ bool uvd_run_device_name(const char *name, unsigned int *number)
 	return true;
 }
 
+/* Of the class misc only our entry is the run's: the others are the machine's. */
+static bool path_is_sysfs(const char *abs)
+{
+	const size_t len = strlen(CM_DIR);
+
+	if (!strncmp(abs, SYS_DIR, strlen(SYS_DIR)))
+		return true;
+	return !strncmp(abs, CM_DIR, len) && (!abs[len] || abs[len] == '/');
+}
+
+static bool path_is_node_name(const char *name)
+{
+	unsigned int number;
+
+	return uvd_run_device_name(name, &number) || !strcmp(name, UVD_CM_NODE) || uvd_ucap_name_ok(name);
+}
+
 static void path_classify(char *abs, struct uvd_run_target *t)
 {
 	const char *name = abs + strlen(DEV_DIR "/");
-	unsigned int number;
 
 	t->place = UVD_RUN_ELSEWHERE;
-	if (!strncmp(abs, SYS_DIR, strlen(SYS_DIR)) || !strcmp(abs, DEV_DIR)) {
+	if (path_is_sysfs(abs) || !strcmp(abs, DEV_DIR)) {
 		memmove(abs, abs + 1, strlen(abs));
 		t->place = UVD_RUN_TREE;
-	} else if (!strncmp(abs, DEV_DIR "/", strlen(DEV_DIR "/")) &&
-		   (uvd_run_device_name(name, &number) || uvd_ucap_name_ok(name))) {
+	} else if (!strncmp(abs, DEV_DIR "/", strlen(DEV_DIR "/")) && path_is_node_name(name)) {
 		memmove(abs, name, strlen(name) + 1);
 		t->place = UVD_RUN_NODE;
 	}
@@ -341,7 +358,7 @@ void uvd_run_resolve(struct uvd_caller *c, const char *root, const struct uvd_ru
 	if (!args->path || run_path_read(c, args->path, path))
 		return;
 	/* All paths of ours contain one of these, except those that are relative to one of our own folders. */
-	if (!strstr(path, "infiniband") && !strstr(path, "uverbs"))
+	if (!strstr(path, "infiniband") && !strstr(path, "uverbs") && !strstr(path, UVD_CM_NODE))
 		return;
 	if (!make_absolute(c, root, args, path, t->path))
 		return;

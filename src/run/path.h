@@ -50,7 +50,7 @@ bool uvd_run_is_fstat(struct uvd_caller *c, const struct uvd_run_args *args);
 enum uvd_run_place {
 	UVD_RUN_ELSEWHERE,
 	UVD_RUN_NODE, /* /dev/infiniband/NAME, where a node can have that name */
-	UVD_RUN_TREE, /* a file of the run's folder, which stands for /dev/infiniband and /sys/class/infiniband* */
+	UVD_RUN_TREE, /* a file of the run's folder, which stands for /dev/infiniband, /sys/class/infiniband*, /sys/class/misc/rdma_cm */
 };
 
 struct uvd_run_target {

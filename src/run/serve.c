@@ -15,6 +15,7 @@
 
 #include "run/internal.h"
 #include "run/link.h"
+#include "run/park.h"
 
 /*
  * With SYNC_WAKE_UP the kernel wakes the other side on the core of the thread that wakes it. A caller that goes to
@@ -30,6 +31,14 @@ static void sync_wake(struct uvd_run_tree *tree, bool on)
 		return;
 	tree->can_sync = !ioctl(tree->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags);
 	tree->sync = on;
+}
+
+/* Its caller is not the one of the current call, so it must not come to our core. */
+void uvd_run_answer_late(struct uvd_run_tree *tree, uint64_t id, long result)
+{
+	sync_wake(tree, false);
+	uvd_run_reply(tree->listener, id, result);
+	tree->last = 0; /* it competes for the core with whoever calls next */
 }
 
 static long run_server_answer_call(struct uvd_run_tree *tree)
@@ -199,15 +208,18 @@ static void accept_wake_signal(void)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* Polls for a call for busy_poll_ns. Returns false if none has come: the thread may sleep. */
+/* Polls for a call, or an event for a parked one, for busy_poll_ns. Returns false if none has come: the thread may sleep. */
 static bool call_comes_soon(struct uvd_run_tree *tree)
 {
-	struct pollfd call = { .fd = tree->listener, .events = POLLIN };
+	struct pollfd call[] = {
+		{ .fd = tree->listener, .events = POLLIN },
+		{ .fd = tree->parking.event, .events = POLLIN },
+	};
 	const uint64_t end = tree->busy_poll_ns ? uvd_now_ns() + tree->busy_poll_ns : 0;
 	bool is_there = false;
 
 	while (!is_there && end && uvd_now_ns() < end && !atomic_load(&tree->stop))
-		is_there = poll(&call, 1, 0);
+		is_there = poll(call, tree->parking.num ? 2 : 1, 0);
 	return is_there;
 }
 
@@ -224,9 +236,11 @@ static void *run_server_thread(void *arg)
 		/* If a call comes while we poll the flag stays off, and the client stays on a core of its own. */
 		if (!call_comes_soon(tree))
 			sync_wake(tree, true);
-		serve_one(server);
+		if (!tree->parking.num || uvd_run_parking_serve(tree))
+			serve_one(server);
 	}
 	if (!server->is_replaced) {
+		uvd_run_parking_end(tree);
 		/* A close of what an agent has sent may wait. */
 		uvd_run_callers_fini(tree);
 		atomic_store(&tree->stopped, true);

@@ -74,7 +74,7 @@ static bool id_is_good(struct uvd_run_tree *tree)
 
 /* ---- memory and /proc, each checked to be the caller's own ------------------------------------------------------- */
 
-static struct uvd_run_tree *tree_of(struct uvd_caller *c)
+struct uvd_run_tree *uvd_run_tree_of(struct uvd_caller *c)
 {
 	return container_of(c->proc, struct uvd_run_tree, proc);
 }
@@ -114,7 +114,7 @@ static bool is_there_already(struct uvd_run_tree *tree, uint64_t dst, const void
 /* Checks the id after the read: if the thread ended meanwhile, the bytes may be another process's. */
 static int checked_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 {
-	struct uvd_run_tree *tree = tree_of(c);
+	struct uvd_run_tree *tree = uvd_run_tree_of(c);
 	const bool has_room = len <= UVD_RUN_AROUND && src % UVD_CPU_PAGE_MIN <= UVD_CPU_PAGE_MIN - len;
 	int err = has_room ? read_around(tree, dst, src, len) : tree->mem->read(c, dst, src, len);
 
@@ -123,7 +123,7 @@ static int checked_read(struct uvd_caller *c, void *dst, uint64_t src, size_t le
 
 static ssize_t checked_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
 {
-	struct uvd_run_tree *tree = tree_of(c);
+	struct uvd_run_tree *tree = uvd_run_tree_of(c);
 	ssize_t n = tree->mem->read_ahead(c, dst, src, least, most);
 
 	return n < 0 || id_is_good(tree) ? n : -EFAULT;
@@ -132,7 +132,7 @@ static ssize_t checked_read_ahead(struct uvd_caller *c, void *dst, uint64_t src,
 /* Checks the id before the write: the caller sleeps until we answer, and only a fatal signal wakes it. */
 static int checked_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
 {
-	struct uvd_run_tree *tree = tree_of(c);
+	struct uvd_run_tree *tree = uvd_run_tree_of(c);
 
 	tree->around.len = 0;
 	return id_is_good(tree) ? tree->mem->write(c, dst, src, len) : -EFAULT;
@@ -140,7 +140,7 @@ static int checked_write(struct uvd_caller *c, uint64_t dst, const void *src, si
 
 static int checked_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
 {
-	struct uvd_run_tree *tree = tree_of(c);
+	struct uvd_run_tree *tree = uvd_run_tree_of(c);
 
 	if (n == 1 && is_there_already(tree, v->addr, v->src, v->len))
 		return 0;
@@ -182,7 +182,7 @@ static bool slot_same_memory(struct uvd_proc *proc, pid_t a, pid_t b)
 
 static bool slot_call_waits(struct uvd_caller *c)
 {
-	return run_caller_valid(tree_of(c));
+	return run_caller_valid(uvd_run_tree_of(c));
 }
 
 static bool have_many_pids(void)
@@ -510,14 +510,14 @@ void uvd_run_caller_exec(struct uvd_run_tree *tree)
 		uvd_run_callers_fini(tree);
 }
 
-bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, const struct uvd_run_file *f)
+bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, const struct uvd_run_opener *o)
 {
-	if (s->opener_of == f->serial)
+	if (s->opener_of == o->serial)
 		return true;
-	if (!uvd_opener_is(&f->opener, &tree->call->caller, s->fsuid, s->fsgid))
+	if (!uvd_opener_is(&o->who, &tree->call->caller, s->fsuid, s->fsgid))
 		return false;
 	if (!tree->num_changes)
-		s->opener_of = f->serial;
+		s->opener_of = o->serial;
 	return true;
 }
 

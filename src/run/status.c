@@ -38,6 +38,7 @@ json_t *uvd_run_status(void *engine)
 		complete = !p->dev || run_status_collect(s, p->dev);
 	if (complete) {
 		uvd_status_add_memory(s, e->core.mms);
+		uvd_status_add_cm(s, e->cm);
 		snprintf(sysfs, sizeof(sysfs), "%s/sys", e->root);
 		answer = json_pack("{s:i, s:s, s:s}", "pid", getpid(), "transport", "run", "sysfs", sysfs);
 		answer = uvd_status_format(s, answer, uvd_run_program_name, NULL);

@@ -49,6 +49,15 @@ def test_other_classes_stay_and_their_links_lead_to_the_devices(run):
     assert classes <= set(r.stdout.split()) and r.stdout.splitlines()[-2:] == ["1", "/sys/devices/virtual/net"], r
 
 
+def test_entry_of_the_connection_manager_is_found_in_the_machines_class_misc(run):
+    r = sh(run, "cat /sys/class/misc/rdma_cm/abi_version /sys/class/misc/rdma_cm/dev; stat -c %t:%T /dev/infiniband/rdma_cm;"
+                "cd /sys/class/misc && cat rdma_cm/abi_version; ls")
+    lines = r.stdout.splitlines()
+    major, minor = map(int, lines[1].split(":"))
+    assert (lines[0], lines[2:4]) == ("4", [f"{major:x}:{minor:x}", "4"]), r
+    assert sorted(lines[4:]) == sorted(os.listdir("/sys/class/misc")), r
+
+
 def test_nothing_can_be_made_in_the_folder_of_classes(run):
     assert "Read-only" in sh(run, "mkdir /sys/class/mine").stderr
 
@@ -118,7 +127,7 @@ def with_dev_folder(script):
 def test_folder_of_nodes_can_be_entered():
     r = with_dev_folder("cd /dev/infiniband && ls && pwd -P && stat -c %F uverbs0 ../infiniband/uverbs0 &&"
                         "exec 3<>uverbs0 && stat -L -c %F /dev/infiniband/../infiniband/uverbs0; ls -a ..; ibv_devinfo")
-    assert r.stdout.splitlines()[:5] == ["uverbs0", "/dev/infiniband", *3 * ["character special file"]], r
+    assert r.stdout.splitlines()[:6] == ["rdma_cm", "uverbs0", "/dev/infiniband", *3 * ["character special file"]], r
     assert r.returncode == 0 and "rxe0" in r.stdout, r
 
 

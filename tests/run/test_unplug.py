@@ -21,8 +21,8 @@ def test_node_and_tree_go_and_come_back(run):
     out, r = sh(run, f"{LIST} {DEVICE} remove hfi1_0; {LIST} ls /dev/infiniband /sys/class/infiniband;"
                      f"cat /dev/infiniband/uverbs0; stat /dev/infiniband/uverbs0;"
                      f"{DEVICE} add hfi1_0; {LIST} ibv_devinfo -d hfi1_0 | head -1", "--devices", "2")
-    assert out.split("\n") == ["hfi1_0 hfi1_1", "hfi1_0 uverbs0", "hfi1_1", "/dev/infiniband:", "uverbs1", "",
-                               "/sys/class/infiniband:", "hfi1_1", "hfi1_0 uverbs0", "hfi1_0 hfi1_1",
+    assert out.split("\n") == ["hfi1_0 hfi1_1", "hfi1_0 uverbs0", "hfi1_1", "/dev/infiniband:", "rdma_cm",
+                               "uverbs1", "", "/sys/class/infiniband:", "hfi1_1", "hfi1_0 uverbs0", "hfi1_0 hfi1_1",
                                "hca_id:\thfi1_0", ""], r
     assert r.stderr.count("No such file or directory") == 2
 

@@ -135,6 +135,11 @@ START_TEST(paths_are_sorted)
 		{ "/../sys/class/infiniband", UVD_RUN_TREE, "sys/class/infiniband" },
 		{ "/sys/class/infiniband_verbs/uverbs0/dev", UVD_RUN_TREE, "sys/class/infiniband_verbs/uverbs0/dev" },
 		{ "/sys/class/infiniband/../net", UVD_RUN_ELSEWHERE, NULL },
+		{ "/sys/class/misc/rdma_cm", UVD_RUN_TREE, "sys/class/misc/rdma_cm" },
+		{ "/sys/class/./misc/rdma_cm//dev", UVD_RUN_TREE, "sys/class/misc/rdma_cm/dev" },
+		{ "/sys/class/misc/rdma_cmx/dev", UVD_RUN_ELSEWHERE, NULL },
+		{ "/sys/class/misc/rdma_cm/..", UVD_RUN_ELSEWHERE, NULL },
+		{ "/sys/class/misc/rdma_cm/../fuse/dev", UVD_RUN_ELSEWHERE, NULL },
 		{ "/tmp/sys/class/infiniband", UVD_RUN_ELSEWHERE, NULL },
 		{ "/etc/passwd", UVD_RUN_ELSEWHERE, NULL },
 		{ "", UVD_RUN_ELSEWHERE, NULL },
@@ -268,6 +273,32 @@ START_TEST(nodes_of_capabilities_are_known_by_inode_and_mount)
 	ck_assert(uvd_run_ucap_nodes.opened(&tree, &(struct uvd_run_inode){ 7, 1 }, &node));
 	ck_assert_uint_eq(node.mode, 0600);
 	ck_assert(!uvd_run_ucap_nodes.opened(&tree, &(struct uvd_run_inode){ 7, 2 }, &node));
+}
+END_TEST
+
+/* ---- the connection manager -------------------------------------------------------------------------------------- */
+
+START_TEST(places_for_late_answers_are_used_again)
+{
+	static struct uvd_run_tree tree;
+	_Atomic uint64_t *places[UVD_RUN_MAX_LENT];
+
+	tree.notif = calloc(1, sizeof(*tree.notif));
+	ck_assert_ptr_nonnull(tree.notif);
+	uvd_run_lent_init(&tree.lent);
+	for (int round = 0; round < 2; round++) {
+		for (unsigned int i = 0; i < UVD_RUN_MAX_LENT; i++) {
+			places[i] = uvd_run_lent_take(&tree, i + 1);
+			ck_assert(places[i] && *places[i] == i + 1);
+		}
+		ck_assert_ptr_null(uvd_run_lent_take(&tree, 7));
+		for (unsigned int i = 0; i < UVD_RUN_MAX_LENT; i++)
+			uvd_run_lent_give(&tree, places[i]);
+		for (unsigned int i = 0; i < UVD_RUN_MAX_LENT; i++)
+			ck_assert_uint_eq(tree.notif->lent[i], 0);
+	}
+	uvd_run_lent_fini(&tree.lent);
+	free(tree.notif);
 }
 END_TEST
 
@@ -509,6 +540,7 @@ int main(void)
 	tcase_add_test(t, no_mount_is_made_for_a_caller_that_has_ended);
 	tcase_add_test(t, files_are_known_by_inode_and_mount);
 	tcase_add_test(t, nodes_of_capabilities_are_known_by_inode_and_mount);
+	tcase_add_test(t, places_for_late_answers_are_used_again);
 	tcase_add_test(t, number_that_a_device_had_stays_the_runs);
 	tcase_add_loop_test(t, message_with_more_fds_than_any_has_is_refused, 0, 4);
 	tcase_add_test(t, message_whose_path_has_no_end_is_refused);
