@@ -38,14 +38,15 @@ enum {
 /* What a file's transport does. owner: that of uvd_cm_open(). */
 struct uvd_cm_file_ops {
 	/*
-	 * The file has `num` events now; added: one has come. Called with the lock held, so it must not wait, nor call a function of
-	 * this room. NULL: nobody asks for that.
+	 * The file has `num` events now; added: one has come. Events go only by a command on this file, or by a MIGRATE_ID that
+	 * takes an identifier from it. Called with the lock held, so it must not wait, nor call a function of this room; not
+	 * after uvd_cm_close(). NULL: nobody asks for that.
 	 */
 	void (*events)(void *owner, unsigned int num, bool added);
 	/*
 	 * Which file is this descriptor of the caller? (MIGRATE_ID) Returns 0, with *file NULL: it is an open of the node, and the transport
-	 * cannot tell which; -ENOENT: it is not open; -EINVAL: it is another kind of file. A file that it returns stays open until
-	 * uvd_cm_file_put().
+	 * cannot tell which; -ENOENT: it is not open; -EINVAL: it is another kind of file. Called without the lock. A file that it
+	 * returns has a reference for uvd_cm_file_put(), and the transport keeps it open until the command ends.
 	 */
 	int (*file_of)(void *owner, struct uvd_caller *caller, int fd, struct uvd_cm_file **file);
 };
@@ -63,6 +64,7 @@ struct uvd_cm_file *uvd_cm_open(struct uvd_cm *cm, struct uvd_account *account, 
 				const struct uvd_cm_file_ops *ops, void *owner, int *err);
 /* The last close: destroys the identifiers, as their DESTROY_ID would. No call may be in progress, and none may wait. */
 void uvd_cm_close(struct uvd_cm_file *file);
+/* A reference keeps the struct, and not the file open. */
 struct uvd_cm_file *uvd_cm_file_get(struct uvd_cm_file *file);
 void uvd_cm_file_put(struct uvd_cm_file *file);
 
@@ -80,12 +82,15 @@ long uvd_cm_write_from(struct uvd_cm_file *file, struct uvd_caller *caller, uint
  */
 struct uvd_cm_waiter {
 	struct list_head of_file;
-	/* Called once, with the lock held: must not wait, nor call a function of this room. The waiter does not wait any more. */
+	/*
+	 * Called once, with the lock held: must not wait, nor call a function of this room. An event calls it for all that wait for
+	 * the file. The waiter does not wait any more before the call, and is not touched after it.
+	 */
 	void (*ready)(struct uvd_cm_waiter *waiter);
 };
 /* Returns false if the file has an event already: then ready() is not called. */
 bool uvd_cm_wait(struct uvd_cm_file *file, struct uvd_cm_waiter *waiter);
-/* Does not wait any longer. Returns false if ready() was called; it is not running when this returns. */
+/* Does not wait any longer. Returns false if ready() was called, also if it was long ago; it is not running when this returns. */
 bool uvd_cm_wait_end(struct uvd_cm_file *file, struct uvd_cm_waiter *waiter);
 /* For poll(): POLLIN, or 0 (ucma_poll()). */
 bool uvd_cm_has_events(struct uvd_cm_file *file);
