@@ -29,11 +29,12 @@ NOWHERE = 8  # nothing is mapped there
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
 
 libc = ctypes.CDLL(None, use_errno=True)
-KERNELS_OWN = {524: "ENOTSUPP"}  # numbers that user space has no name for
+# Numbers that user space has no name for, or that Python has another one for.
+NAMES = {**errno.errorcode, 524: "ENOTSUPP", errno.EOPNOTSUPP: "EOPNOTSUPP"}
 
 
 def errno_name(number):
-    return errno.errorcode.get(number) or KERNELS_OWN.get(number) or str(number) if number else "0"
+    return NAMES.get(number, str(number)) if number else "0"
 
 
 def status_name(status):

@@ -54,7 +54,7 @@ atexit.register(shutil.rmtree, PLACE, True)
 OPTIONAL = ["mpi-openmpi", "mpi-mpich", "gloo"]  # meson builds them if what they need is installed
 CLIENTS = {n: shutil.copy(BUILD / "tests/distribution" / n, PLACE)
            for n in ("payload", "protection", "mcast", "killing", "garbage", "lists", "lists-asan", "lists-tsan", "shared", "reply",
-                     "ucx", "mpi-openmpi", "mpi-mpich", "gloo") if n not in OPTIONAL or (BUILD / "tests/distribution" / n).exists()}
+                     "tcp", "ucx", "mpi-openmpi", "mpi-mpich", "gloo") if n not in OPTIONAL or (BUILD / "tests/distribution" / n).exists()}
 UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", PLACE)
 
 

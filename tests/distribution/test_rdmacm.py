@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Programs that find their peers by librdmacm: Debian's rdmacm-utils, perftest -R, qperf, libfabric, and TCP programs over rsockets."""
+import json
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from conftest import CLIENTS, CUSE, LONG, PLACE, STUCK, UVERBSCTL, as_user, default_device, over_cuse, until
+
+LOCALHOST = "127.0.0.1"
+ROUNDS = 1000 if LONG else 100
+PRELOAD = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
+
+
+class Ports:
+    last = 7200
+
+    @classmethod
+    def next(cls):
+        cls.last += 1
+        return cls.last
+
+
+def listeners(device):
+    ids = json.loads(device.control("status", "--json").ok())["cm_ids"]
+    return {int(i["src"].rpartition(":")[2]) for i in ids if i["state"] == "LISTEN"}
+
+
+def serve(device, argv, port):
+    server = device.start(*argv)
+    until(lambda: server.ended() or port in listeners(device), f"{argv} listening", tell=lambda: server.text() + device.diagnosis())
+    return server
+
+
+def cm_pair(device, server, client, port):
+    """Starts the client when the server listens. Returns both outputs, the server's first."""
+    s = serve(device, server, port)
+    c = device.start(*client)
+    return s.wait().ok(), c.wait().ok()
+
+
+@over_cuse("ioctl")
+def test_rping_verifies_its_data(device):
+    port = Ports.next()
+    server, client = cm_pair(device, ["rping", "-s", "-p", port, "-C", ROUNDS, "-v", "-V"],
+                             ["rping", "-c", "-a", LOCALHOST, "-p", port, "-C", ROUNDS, "-v", "-V"], port)
+    assert server.count("server ping data") == ROUNDS, server
+    assert client.count("ping data: ") == ROUNDS, client
+
+
+@over_cuse("write")
+def test_rping_in_the_other_abi(device):
+    port = Ports.next()
+    cm_pair(device, ["rping", "-s", "-p", port, "-C", 10, "-V"], ["rping", "-c", "-a", LOCALHOST, "-p", port, "-C", 10, "-V"], port)
+
+
+@default_device
+def test_connections_of_one_program(device):
+    port = Ports.next()
+    for text in cm_pair(device, ["ucmatose", "-p", port, "-c", 20], ["ucmatose", "-s", LOCALHOST, "-p", port, "-c", 20], port):
+        assert "return status 0" in text, text
+
+
+@default_device
+def test_many_connections_at_once(device):
+    port = Ports.next()
+    server = serve(device, ["cmtime", "-p", port], port)
+    text = device.run("cmtime", "-s", LOCALHOST, "-p", port, "-c", ROUNDS).ok()
+    assert re.search(r"^destroy ", text, re.M), text
+    assert not server.ended(), server.text()
+
+
+@default_device
+def test_datagrams_find_their_peer(device):
+    for text in cm_pair(device, ["udaddy", "-c", 5], ["udaddy", "-s", LOCALHOST, "-c", 5], 7174):  # it has no option for the port
+        assert "return status 0" in text, text
+
+
+@default_device
+def test_rdma_server_and_client(device):
+    port = Ports.next()
+    server, client = cm_pair(device, ["rdma_server", "-p", port], ["rdma_client", "-s", LOCALHOST, "-p", port], port)
+    assert "end 0" in server and "end 0" in client
+
+
+@default_device
+def test_multicast_reaches_the_member(device):
+    member = device.start("stdbuf", "-oL", "mckey", "-m", "224.0.0.9", "-b", LOCALHOST)
+    until(lambda: member.ended() or "receiving" in member.text(), "mckey joined")
+    sender = device.start("mckey", "-m", "224.0.0.9", "-b", LOCALHOST, "-s")
+    for text in member.wait().ok(), sender.wait().ok():
+        assert "return status 0" in text, text
+
+
+@default_device
+@pytest.mark.parametrize("program, options", [("rstream", ["-S", "4096"]), ("riostream", ["-S", "64"])])
+def test_streams_of_rsockets(device, program, options):
+    port = Ports.next()
+    cm_pair(device, [program, "-p", port, *options], [program, "-s", LOCALHOST, "-p", port, *options], port)
+
+
+@default_device
+def test_rcopy_copies_a_file(device):
+    port = Ports.next()
+    source, copy = PLACE / "rcopy.from", PLACE / "rcopy.to"
+    source.write_bytes(bytes(range(256)) * 1000)
+    source.chmod(0o644)
+    copy.unlink(missing_ok=True)
+    serve(device, ["rcopy", "-p", port], port)
+    device.run("rcopy", source, f"{LOCALHOST}:{copy}", "-p", port).ok()
+    assert copy.read_bytes() == source.read_bytes()
+
+
+@default_device
+def test_tcp_program_works_over_rsockets(device):
+    port = Ports.next()
+    preload = ["env", f"LD_PRELOAD={PRELOAD}", CLIENTS["tcp"]]
+    server, client = cm_pair(device, [*preload, "serve", port], [*preload, "call", port], port)
+    assert "echoed 262144 bytes" in server and "all bytes came back" in client
+
+
+PERFTEST = ["ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat"]
+
+
+@default_device
+@pytest.mark.parametrize("program", PERFTEST if LONG else PERFTEST[:2])
+def test_perftest_connects_by_librdmacm(device, program):
+    port = Ports.next()
+    argv = [program, "-R", "-p", port, "-n", 200, "-s", 1024, "-F"]
+    for text in cm_pair(device, argv, [*argv, LOCALHOST], port):
+        assert re.search(r"^ 1024 +200 ", text, re.M), text
+
+
+@default_device
+def test_qperf_connects_by_librdmacm(device):
+    port = Ports.next()
+    server = device.start("qperf", "-lp", port)  # serves for ever
+    text = device.run("qperf", LOCALHOST, "-lp", port, "-cm", 1, "-t", 1, "-m", 1024, "rc_bw").ok()
+    assert re.search(r"bw += ", text), text
+    assert not server.ended(), server.text()
+
+
+@default_device
+def test_persistent_server_survives_killed_clients(device):
+    port = Ports.next()
+    server = serve(device, ["rping", "-s", "-P", "-p", port], port)
+    for _ in range(100 if LONG else 5):
+        client = device.start("rping", "-c", "-a", LOCALHOST, "-p", port, "-C", 1000000)
+        until(lambda: client.ended() or len(json.loads(device.control("status", "--json").ok())["cm_ids"]) >= 3, "a connection")
+        device.end(client)
+    device.run("rping", "-c", "-a", LOCALHOST, "-p", port, "-C", 10, "-V").ok()
+    assert not server.ended(), server.text()
+    device.end(server)
+    until(lambda: not json.loads(device.control("status", "--json").ok())["cm_ids"], "the end of all identifiers")
+
+
+# libfabric leaves out the loopback interface.
+INTERFACE = "ip link set lo up; ip link add veth0 type veth peer name veth1; ip addr add 192.0.2.9/24 dev veth0; " \
+            "ip link set veth0 up; ip link set veth1 up; "
+
+
+@pytest.mark.skipif(CUSE, reason="run has it")
+@pytest.mark.parametrize("provider, endpoint", [("verbs", "msg"), ("verbs;ofi_rxm", "rdm")])
+def test_libfabric_connects_by_librdmacm(provider, endpoint):
+    program = f"fi_pingpong -p '{provider}' -e {endpoint} -I 100 -S 1024"
+    pair = f"{program} & server=$!; sleep 1; {program} 192.0.2.9 && wait $server"
+    own = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c"]
+    argv = as_user([*own, f"{INTERFACE} exec {UVERBSCTL} run --ip 192.0.2.9 -- sh -c {shlex.quote(pair)}"])
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=STUCK, cwd=PLACE)
+    assert done.returncode == 0 and re.search(r"^1k +100 ", done.stdout, re.M), done.stdout
