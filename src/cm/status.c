@@ -46,7 +46,8 @@ static void address_text(const union cm_addr *addr, char *text, size_t size)
 	else if (addr->family)
 		inet_ntop(AF_INET6, addr->family == AF_INET6 ? (const void *)&addr->in6.sin6_addr : addr->ib.gid, host,
 			  sizeof(host));
-	snprintf(text, size, *host ? "%s:%u" : "", host, cm_addr_port(addr));
+	if (*host)
+		snprintf(text, size, "%s:%u", host, cm_addr_port(addr));
 }
 
 static void facts_take(const struct cm_id *id, struct uvd_cm_facts *facts)
