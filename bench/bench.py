@@ -6,6 +6,7 @@
   bench.py run        under `uverbsctl run`, beside a null notification
   bench.py cuse       through uverbsd's nodes, beside a null CUSE device (root and /dev/cuse: see tests/vm/run-in-vm)
   bench.py hca        --backend verbs on rxe0 beside rxe0 itself, with borrow and with bounce (root, in tests/vm/run-in-vm --rxe)
+  bench.py cm         connections by librdmacm (cmtime) under `uverbsctl run`, and in tests/vm/run-in-vm --rxe beside the kernel's
   bench.py scale      a million objects in one open file, ten thousand open files, in one process; --rounds 5 will do
   bench.py idle       resident memory of an idle daemon (root and /dev/cuse)
   bench.py fuzz       executions of the in-process fuzz targets, in processor time: the corpus in git again and again (replay), and inputs
@@ -218,6 +219,33 @@ def bench_hca(args):
         shutil.rmtree(folder)
 
 
+CM_PORT = 7471
+
+
+def cm_times(prefix, address, connections):
+    """Runs both sides of cmtime. Returns us for each connection, by step."""
+    script = (f"cmtime -p {CM_PORT} >/dev/null & server=$!; sleep 1; cmtime -s {address} -p {CM_PORT} -c {connections}; status=$?; "
+              "kill $server; exit $status")
+    done = subprocess.run([*prefix, "sh", "-c", f"ulimit -n {4 * connections + 100}; {script}"], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f"bench: cmtime failed:\n{done.stdout}")
+    return {step.strip(): float(us) for step, us in re.findall(r"^([a-z ]+):.* ([0-9.]+)$", done.stdout, re.M)}
+
+
+def bench_cm(args):
+    ours = [BUILD / "tools/uverbsctl", "run", "--"]
+    ways = {"run": (ours, "127.0.0.1")}
+    if os.path.exists("/dev/infiniband/rdma_cm"):
+        ways["kernel"] = ([], "10.99.0.1")  # that tests/vm gives rxe's interface
+    seen = {way: [] for way in ways}
+    for _ in range(args.rounds):
+        for way, (prefix, address) in ways.items():
+            seen[way].append(cm_times(prefix, address, args.count or 1000))
+    print(f"{'us for each of ' + str(args.count or 1000) + ' connections at once':45}" + "".join(f"{way:>10}" for way in ways))
+    for step in seen["run"][0]:
+        print(f"{step:45}" + "".join(f"{statistics.median(t[step] for t in seen[way]):10.1f}" for way in ways))
+
+
 def bench_idle(args):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-bench."))
     daemon = start_daemon(folder, "--devices", "1")
@@ -256,7 +284,7 @@ def bench_fuzz(args):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("what", choices=["dispatch", "run", "cuse", "hca", "scale", "idle", "fuzz"])
+    ap.add_argument("what", choices=["dispatch", "run", "cuse", "hca", "cm", "scale", "idle", "fuzz"])
     ap.add_argument("--rounds", type=int, default=15)
     ap.add_argument("--count", type=int, default=2000, help="calls a round")
     ap.add_argument("--options", default="", help="more options for the daemon of `cuse`, but not for that of --against")
@@ -265,7 +293,7 @@ def main():
     args = ap.parse_args()
     if subprocess.run([ROOT / "scripts/require-tests", BUILD], check=False).returncode:
         return 1
-    {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "hca": bench_hca, "scale": bench_scale, "idle": bench_idle,
+    {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "hca": bench_hca, "cm": bench_cm, "scale": bench_scale, "idle": bench_idle,
      "fuzz": bench_fuzz}[args.what](args)
     return 0
 
