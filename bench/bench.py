@@ -293,8 +293,8 @@ def main():
     args = ap.parse_args()
     if subprocess.run([ROOT / "scripts/require-tests", BUILD], check=False).returncode:
         return 1
-    {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "hca": bench_hca, "cm": bench_cm, "scale": bench_scale, "idle": bench_idle,
-     "fuzz": bench_fuzz}[args.what](args)
+    {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "hca": bench_hca, "cm": bench_cm, "scale": bench_scale,
+     "idle": bench_idle, "fuzz": bench_fuzz}[args.what](args)
     return 0
 
 
