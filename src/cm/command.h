@@ -16,6 +16,10 @@ struct cm_cmd {
 	size_t out_size; /* the room for the response */
 	uint64_t out[CM_MOST_OUT / 8];
 	size_t out_len; /* the bytes of it that are written to the client */
+	/* What is wrong, for the log: a field and its value, or the state of an identifier. */
+	const char *wrong_field;
+	int64_t wrong_value;
+	const char *wrong_state;
 	void *made; /* by act(), for undo() and done() */
 	uint64_t made_serial; /* JOIN_MCAST: likewise */
 	/* Taken by check(): */
@@ -44,6 +48,15 @@ struct cm_row {
 
 /* Returns NULL for a number without a command; *known: there are such numbers. */
 const struct cm_row *cm_row(uint32_t number, bool *known);
+
+/* Note what is wrong. Return err, and -EINVAL. */
+int cm_wrong(struct cm_cmd *c, const char *field, int64_t value, int err);
+int cm_wrong_state(struct cm_cmd *c, const struct cm_id *id);
+/* cm_id_get() and cm_id_get_bound() for the identifier that the command names. */
+int cm_cmd_id(struct cm_cmd *c, uint32_t number, struct cm_id **id);
+int cm_cmd_id_bound(struct cm_cmd *c, uint32_t number, struct cm_id **id);
+/* failure.c: one line for a command that has failed. number: the command's, row: NULL if there is none. */
+void cm_log_failure(struct cm_cmd *c, uint32_t number, const struct cm_row *row, int err);
 
 /* Puts a response of this size in, or as much of it as the client has room for. */
 void cm_respond(struct cm_cmd *c, const void *response, size_t size);

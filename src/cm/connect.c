@@ -34,7 +34,7 @@ int cm_listen(struct cm_cmd *c)
 {
 	const struct rdma_ucm_listen *in = (const void *)c->in;
 	struct cm_id *id;
-	int err = cm_id_get(c->file, in->id, &id);
+	int err = cm_cmd_id(c, in->id, &id);
 
 	if (err)
 		return err;
@@ -50,7 +50,7 @@ int cm_connect_check(struct cm_cmd *c)
 {
 	const struct rdma_ucm_connect *in = (const void *)c->in;
 
-	return in->conn_param.valid ? 0 : -EINVAL;
+	return in->conn_param.valid ? 0 : cm_wrong(c, "conn_param.valid", 0, -EINVAL);
 }
 
 static void id_set_qp(struct cm_id *id, const struct rdma_ucm_conn_param *param)
@@ -63,20 +63,21 @@ int cm_connect(struct cm_cmd *c)
 {
 	const struct rdma_ucm_connect *in = (const void *)c->in;
 	struct cm_id *id;
-	int err = cm_id_get_bound(c->file, in->id, &id);
+	int err = cm_cmd_id_bound(c, in->id, &id);
 
 	if (err)
 		return err;
 	if (id->state != CM_ROUTE_RESOLVED)
-		return -EINVAL;
+		return cm_wrong_state(c, id);
 	id_set_qp(id, &in->conn_param);
 	err = id->qp_type == IBV_QPT_UD ? cm_send_sidr_req(id, &in->conn_param)
 					: cm_send_req(id, &in->conn_param, &in->ece);
-	if (err) /* as the kernel destroys the ib_cm_id */
+	if (err) { /* as the kernel destroys the ib_cm_id */
 		cm_conn_end(id, true);
-	else
-		id->state = CM_CONNECT;
-	return err;
+		return cm_wrong(c, "conn_param.private_data_len", in->conn_param.private_data_len, err);
+	}
+	id->state = CM_CONNECT;
+	return 0;
 }
 
 /* ---- ACCEPT -------------------------------------------------------------------------------------------------------- */
@@ -114,18 +115,20 @@ int cm_accept(struct cm_cmd *c)
 {
 	const struct rdma_ucm_accept *in = (const void *)c->in;
 	struct cm_id *id;
-	int err = cm_id_get_bound(c->file, in->id, &id);
+	int err = cm_cmd_id_bound(c, in->id, &id);
 
 	if (err)
 		return err;
 	if (id->state != CM_CONNECT)
-		return -EINVAL;
+		return cm_wrong_state(c, id);
 	err = id->qp_type == IBV_QPT_UD ? accept_ud(id, in) : accept_conn(id, in);
-	if (err)
+	if (err) {
 		reject(id, CM_REJ_CONSUMER, "", 0);
-	else if (in->conn_param.valid)
+		return cm_wrong(c, "conn_param", in->conn_param.private_data_len, err);
+	}
+	if (in->conn_param.valid)
 		id->uid = in->uid;
-	return err;
+	return 0;
 }
 
 /* ---- REJECT, DISCONNECT, NOTIFY ------------------------------------------------------------------------------------ */
@@ -134,19 +137,21 @@ int cm_reject_check(struct cm_cmd *c)
 {
 	const struct rdma_ucm_reject *in = (const void *)c->in;
 
-	return !in->reason || in->reason == CM_REJ_CONSUMER || in->reason == CM_REJ_VENDOR_OPTION ? 0 : -EINVAL;
+	if (!in->reason || in->reason == CM_REJ_CONSUMER || in->reason == CM_REJ_VENDOR_OPTION)
+		return 0;
+	return cm_wrong(c, "reason", in->reason, -EINVAL);
 }
 
 int cm_reject(struct cm_cmd *c)
 {
 	const struct rdma_ucm_reject *in = (const void *)c->in;
 	struct cm_id *id;
-	int err = cm_id_get_bound(c->file, in->id, &id);
+	int err = cm_cmd_id_bound(c, in->id, &id);
 
 	if (err)
 		return err;
 	if (id->conn == CONN_NONE)
-		return -EINVAL;
+		return cm_wrong_state(c, id);
 	return reject(id, in->reason ?: CM_REJ_CONSUMER, in->private_data, in->private_data_len);
 }
 
@@ -154,12 +159,12 @@ int cm_disconnect(struct cm_cmd *c)
 {
 	const struct rdma_ucm_disconnect *in = (const void *)c->in;
 	struct cm_id *id;
-	int err = cm_id_get_bound(c->file, in->id, &id);
+	int err = cm_cmd_id_bound(c, in->id, &id);
 
 	if (err)
 		return err;
 	if (id->conn == CONN_NONE)
-		return -EINVAL;
+		return cm_wrong_state(c, id);
 	/* Begins it, or answers the peer who has. Otherwise there is nothing to end, which is no error. */
 	if (cm_send_dreq(id))
 		cm_send_drep(id);
@@ -183,11 +188,11 @@ int cm_notify(struct cm_cmd *c)
 {
 	const struct rdma_ucm_notify *in = (const void *)c->in;
 	struct cm_id *id;
-	int err = cm_id_get(c->file, in->id, &id);
+	int err = cm_cmd_id(c, in->id, &id);
 
 	if (err)
 		return err;
 	if (!id->device || id->conn == CONN_NONE)
-		return -EINVAL;
-	return in->event == IBV_EVENT_COMM_EST ? conn_established(id) : -EINVAL;
+		return cm_wrong_state(c, id);
+	return in->event == IBV_EVENT_COMM_EST ? conn_established(id) : cm_wrong(c, "event", in->event, -EINVAL);
 }

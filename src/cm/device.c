@@ -32,6 +32,10 @@ static void cm_device_added(struct uvd_device_watch *watch, const struct uvd_dev
 	device->node_guid = dev->config.node_guid;
 	device->ips = dev->config.ips;
 	memcpy(device->ports, dev->config.ports, sizeof(device->ports));
+	if (dev->config.hca[0])
+		uvd_logf(cm->engine->log, UVD_INFO,
+			 "%s: " UVD_CM_NODE " connects clients of this process alone, and none of other hosts",
+			 device->name);
 	cm_lock(cm);
 	device->index = cm->next_index++;
 	list_add_tail(&device->of_cm, &cm->devices);

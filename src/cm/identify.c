@@ -16,7 +16,7 @@ int cm_create_id_check(struct cm_cmd *c)
 	case RDMA_PS_IB:
 		return 0;
 	default:
-		return -EINVAL;
+		return cm_wrong(c, "ps", in->ps, -EINVAL);
 	}
 }
 
@@ -67,7 +67,7 @@ int cm_destroy_id(struct cm_cmd *c)
 	const struct rdma_ucm_destroy_id *in = (const void *)c->in;
 	struct rdma_ucm_destroy_id_resp resp;
 	struct cm_id *id;
-	int err = cm_id_get(c->file, in->id, &id);
+	int err = cm_cmd_id(c, in->id, &id);
 
 	if (err && err != -ENXIO)
 		return err;
@@ -90,7 +90,9 @@ int cm_migrate_id_check(struct cm_cmd *c)
 		return -EINVAL;
 	err = file->ops->file_of(file->owner, c->caller, (int)in->fd, &c->other);
 	c->other_unknown = !err && !c->other;
-	return err ?: uvd_caller_tgid(c->caller) < 0 ? -EINTR : 0;
+	if (err)
+		return cm_wrong(c, "fd", in->fd, err);
+	return uvd_caller_tgid(c->caller) < 0 ? -EINTR : 0;
 }
 
 /*
@@ -146,7 +148,7 @@ int cm_migrate_id(struct cm_cmd *c)
 	int err = migrated_from(c, &from) ?: cm_id_get(from, in->id, &id);
 
 	if (err)
-		return err;
+		return cm_wrong(c, "id", in->id, err);
 	if (from != c->file) {
 		err = id_charge_to(id, c->file);
 		if (err)

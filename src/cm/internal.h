@@ -250,6 +250,9 @@ int cm_id_get(struct uvd_cm_file *file, uint32_t number, struct cm_id **id);
 /* The same for commands that need a device: -EINVAL if it has none. */
 int cm_id_get_bound(struct uvd_cm_file *file, uint32_t number, struct cm_id **id);
 
+/* status.c: the state's name, as rdma's tool has it. */
+const char *cm_state_name(enum cm_state state);
+
 /* device.c */
 void cm_devices_init(struct uvd_cm *cm);
 void cm_devices_fini(struct uvd_cm *cm);

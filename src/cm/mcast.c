@@ -42,8 +42,10 @@ int cm_join_mcast_check(struct cm_cmd *c)
 	const struct rdma_ucm_join_mcast *in = (const void *)c->in;
 
 	if (in->addr_size != cm_addr_size(in->addr.ss_family) || !in->addr_size)
-		return -EINVAL;
-	return in->join_flags < RDMA_MC_JOIN_FLAG_RESERVED ? 0 : -EINVAL;
+		return cm_wrong(c, "addr_size", in->addr_size, -EINVAL);
+	if (in->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+		return cm_wrong(c, "join_flags", in->join_flags, -EINVAL);
+	return 0;
 }
 
 int cm_join_ip_mcast_check(struct cm_cmd *c)
@@ -51,17 +53,21 @@ int cm_join_ip_mcast_check(struct cm_cmd *c)
 	const struct rdma_ucm_join_ip_mcast *in = (const void *)c->in;
 	const uint16_t family = in->addr.sin6_family;
 
-	return family == AF_INET || family == AF_INET6 ? 0 : -EINVAL;
+	return family == AF_INET || family == AF_INET6 ? 0 : cm_wrong(c, "addr.sin6_family", family, -EINVAL);
 }
 
 /* rdma_join_multicast(): the errnos of a RoCE v2 port are those of cma_iboe_join_multicast(). */
-static int may_join(const struct cm_id *id, const union cm_addr *addr)
+static int may_join(struct cm_cmd *c, const struct cm_id *id, const union cm_addr *addr)
 {
-	if (id->qp_type != IBV_QPT_UD || cm_addr_is_any(addr))
-		return -EINVAL;
+	if (id->qp_type != IBV_QPT_UD)
+		return cm_wrong(c, "the identifier's type of QP", id->qp_type, -EINVAL);
+	if (cm_addr_is_any(addr))
+		return cm_wrong(c, "addr", 0, -EINVAL);
 	if (id->state != CM_ADDR_BOUND && id->state != CM_ADDR_RESOLVED)
-		return -EINVAL;
-	return !cm_id_is_ib(id) && addr->family == AF_INET6 ? -KERNEL_ENOTSUPP : 0;
+		return cm_wrong_state(c, id);
+	if (!cm_id_is_ib(id) && addr->family == AF_INET6)
+		return cm_wrong(c, "addr.sin6_family", addr->family, -KERNEL_ENOTSUPP);
+	return 0;
 }
 
 static int mcast_new(struct cm_id *id, const union cm_addr *addr, uint8_t flags, struct cm_mcast **mcast)
@@ -109,11 +115,11 @@ static int join(struct cm_cmd *c, uint32_t number, const void *from, size_t size
 	struct cm_mcast *mcast;
 	union cm_addr addr = {};
 	struct cm_id *id;
-	int err = cm_id_get_bound(c->file, number, &id);
+	int err = cm_cmd_id_bound(c, number, &id);
 
 	memcpy(&addr, from, size);
 	if (!err)
-		err = may_join(id, &addr) ?: mcast_new(id, &addr, flags, &mcast);
+		err = may_join(c, id, &addr) ?: mcast_new(id, &addr, flags, &mcast);
 	if (err)
 		return err;
 	mcast->uid = uid;
@@ -182,9 +188,9 @@ int cm_leave_mcast(struct cm_cmd *c)
 	struct rdma_ucm_destroy_id_resp resp;
 
 	if (!mcast || mcast->hidden)
-		return -ENOENT;
+		return cm_wrong(c, "id", in->id, -ENOENT);
 	if (mcast->id->file != c->file)
-		return -EINVAL;
+		return cm_wrong(c, "id", in->id, -EINVAL);
 	resp.events_reported = mcast->reported;
 	cm_mcast_leave(mcast);
 	cm_respond(c, &resp, sizeof(resp));

@@ -26,7 +26,7 @@ static int read_value(struct cm_cmd *c, const struct rdma_ucm_set_option *in)
 	for (size_t at = 0; at < in->optlen; at += len) {
 		len = in->optlen - at < sizeof(records) ? in->optlen - at : sizeof(records);
 		if (uvd_caller_read(c->caller, records, in->optval + at, len))
-			return -EFAULT;
+			return cm_wrong(c, "optval", in->optval, -EFAULT);
 		if (!at)
 			memcpy(c->value, records, len < sizeof(c->value) ? len : sizeof(c->value));
 		look_for_path(c, records, len);
@@ -41,9 +41,9 @@ int cm_set_option_check(struct cm_cmd *c)
 	int err;
 
 	if (in->optlen > MOST_VALUE)
-		return -EINVAL;
+		return cm_wrong(c, "optlen", in->optlen, -EINVAL);
 	cm_lock(c->file->cm);
-	err = cm_id_get(c->file, in->id, &id);
+	err = cm_cmd_id(c, in->id, &id);
 	cm_unlock(c->file->cm);
 	return err ?: read_value(c, in);
 }
@@ -86,36 +86,43 @@ static int set_ack_timeout(struct cm_id *id, uint8_t timeout)
 }
 
 /* ucma_set_option_id() */
-static int set_of_id(const struct cm_cmd *c, struct cm_id *id)
+static int set_of_id(struct cm_cmd *c, struct cm_id *id)
 {
 	const struct rdma_ucm_set_option *in = (const void *)c->in;
-	const bool is_byte = in->optlen == 1, is_int = in->optlen == sizeof(int);
+	const uint32_t name = in->optname;
+	const size_t size = name == RDMA_OPTION_ID_REUSEADDR || name == RDMA_OPTION_ID_AFONLY ? sizeof(int) : 1;
+	int err = 0;
 
-	switch (in->optname) {
+	if (name > RDMA_OPTION_ID_ACK_TIMEOUT)
+		return cm_wrong(c, "optname", name, -ENOSYS);
+	if (in->optlen != size)
+		return cm_wrong(c, "optlen", in->optlen, -EINVAL);
+	switch (name) {
 	case RDMA_OPTION_ID_TOS:
-		if (is_byte)
-			id->tos = c->value[0];
-		return is_byte ? 0 : -EINVAL;
+		id->tos = c->value[0];
+		break;
 	case RDMA_OPTION_ID_REUSEADDR:
-		return is_int ? set_reuseaddr(id, value_int(c)) : -EINVAL;
+		err = set_reuseaddr(id, value_int(c));
+		break;
 	case RDMA_OPTION_ID_AFONLY:
-		return is_int ? set_afonly(id, value_int(c)) : -EINVAL;
+		err = set_afonly(id, value_int(c));
+		break;
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
-		return is_byte ? set_ack_timeout(id, c->value[0]) : -EINVAL;
-	default:
-		return -ENOSYS;
+		err = set_ack_timeout(id, c->value[0]);
+		break;
 	}
+	return err ? cm_wrong_state(c, id) : 0;
 }
 
 /* ucma_set_ib_path(): a route that the client has found itself. The local carrier has no use for what it says. */
-static int set_path(const struct cm_cmd *c, struct cm_id *id)
+static int set_path(struct cm_cmd *c, struct cm_id *id)
 {
 	const struct rdma_ucm_set_option *in = (const void *)c->in;
 
-	if (in->optlen % sizeof(struct ib_path_rec_data) || !c->has_path || !id->device)
-		return -EINVAL;
-	if (id->state != CM_ADDR_RESOLVED)
-		return -EINVAL;
+	if (in->optlen % sizeof(struct ib_path_rec_data) || !c->has_path)
+		return cm_wrong(c, "optval", in->optlen, -EINVAL);
+	if (!id->device || id->state != CM_ADDR_RESOLVED)
+		return cm_wrong_state(c, id);
 	id->state = CM_ROUTE_RESOLVED;
 	cm_event_tell(id, CM_EVENT_ROUTE_RESOLVED, 0);
 	return 0;
@@ -125,7 +132,7 @@ int cm_set_option(struct cm_cmd *c)
 {
 	const struct rdma_ucm_set_option *in = (const void *)c->in;
 	struct cm_id *id;
-	int err = cm_id_get(c->file, in->id, &id);
+	int err = cm_cmd_id(c, in->id, &id);
 
 	if (err)
 		return err;
@@ -133,8 +140,10 @@ int cm_set_option(struct cm_cmd *c)
 	case RDMA_OPTION_ID:
 		return set_of_id(c, id);
 	case RDMA_OPTION_IB:
-		return in->optname == RDMA_OPTION_IB_PATH ? set_path(c, id) : -ENOSYS;
+		if (in->optname != RDMA_OPTION_IB_PATH)
+			return cm_wrong(c, "optname", in->optname, -ENOSYS);
+		return set_path(c, id);
 	default:
-		return -ENOSYS;
+		return cm_wrong(c, "level", in->level, -ENOSYS);
 	}
 }

@@ -39,7 +39,7 @@ int cm_query_route(struct cm_cmd *c)
 	const struct rdma_ucm_query *in = (const void *)c->in;
 	struct rdma_ucm_query_route_resp resp = {};
 	struct cm_id *id;
-	int err = cm_id_get(c->file, in->id, &id);
+	int err = cm_cmd_id(c, in->id, &id);
 
 	if (err)
 		return err;
@@ -79,7 +79,7 @@ static int query_addr(struct cm_cmd *c, const struct cm_id *id)
 	struct rdma_ucm_query_addr_resp resp = {};
 
 	if (c->out_size < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
-		return -ENOSPC;
+		return cm_wrong(c, "out", c->out_size, -ENOSPC);
 	resp.src_size = cm_addr_size(id->src.family);
 	resp.dst_size = cm_addr_size(id->dst.family);
 	memcpy(&resp.src_addr, &id->src, resp.src_size);
@@ -115,7 +115,7 @@ static int query_gid(struct cm_cmd *c, const struct cm_id *id)
 	uint8_t sgid[16] = {}, dgid[16] = {};
 
 	if (c->out_size < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
-		return -ENOSPC;
+		return cm_wrong(c, "out", c->out_size, -ENOSPC);
 	query_device(id, &resp);
 	if (id->device)
 		cm_id_gids(id, sgid, dgid);
@@ -160,7 +160,7 @@ static int query_path(struct cm_cmd *c, const struct cm_id *id)
 	const size_t size = has_path(id) ? sizeof(resp) : sizeof(resp.head);
 
 	if (c->out_size < sizeof(resp.head))
-		return -ENOSPC;
+		return cm_wrong(c, "out", c->out_size, -ENOSPC);
 	if (has_path(id)) {
 		resp.head.num_paths = 1;
 		resp.path.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
@@ -177,7 +177,7 @@ int cm_query(struct cm_cmd *c)
 {
 	const struct rdma_ucm_query *in = (const void *)c->in;
 	struct cm_id *id;
-	int err = cm_id_get(c->file, in->id, &id);
+	int err = cm_cmd_id(c, in->id, &id);
 
 	if (err)
 		return err;
@@ -189,7 +189,7 @@ int cm_query(struct cm_cmd *c)
 	case RDMA_USER_CM_QUERY_GID:
 		return query_gid(c, id);
 	default:
-		return -ENOSYS;
+		return cm_wrong(c, "option", in->option, -ENOSYS);
 	}
 }
 
@@ -199,7 +199,7 @@ int cm_init_qp_attr_check(struct cm_cmd *c)
 {
 	const struct rdma_ucm_init_qp_attr *in = (const void *)c->in;
 
-	return in->qp_state > IBV_QPS_ERR ? -EINVAL : 0;
+	return in->qp_state > IBV_QPS_ERR ? cm_wrong(c, "qp_state", in->qp_state, -EINVAL) : 0;
 }
 
 /* Before there is a connection, and for datagrams (cma_ib_init_qp_attr()). */
@@ -306,10 +306,12 @@ int cm_init_qp_attr(struct cm_cmd *c)
 	const struct rdma_ucm_init_qp_attr *in = (const void *)c->in;
 	struct ib_uverbs_qp_attr attr = { .qp_state = in->qp_state };
 	struct cm_id *id;
-	int err = cm_id_get_bound(c->file, in->id, &id) ?: attr_for(id, &attr);
+	int err = cm_cmd_id_bound(c, in->id, &id);
 
 	if (err)
 		return err;
+	if (attr_for(id, &attr))
+		return cm_wrong_state(c, id);
 	cm_respond(c, &attr, sizeof(attr));
 	return 0;
 }

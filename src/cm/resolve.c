@@ -77,7 +77,7 @@ int cm_bind_ip_check(struct cm_cmd *c)
 	const struct rdma_ucm_bind_ip *in = (const void *)c->in;
 
 	if (in->addr.sin6_family != AF_INET && in->addr.sin6_family != AF_INET6)
-		return -EINVAL;
+		return cm_wrong(c, "addr.sin6_family", in->addr.sin6_family, -EINVAL);
 	check_may_bind(c, (const union cm_addr *)&in->addr);
 	return 0;
 }
@@ -86,10 +86,15 @@ static int bind_to(struct cm_cmd *c, uint32_t number, const void *from, size_t s
 {
 	union cm_addr addr;
 	struct cm_id *id;
-	int err = cm_id_get(c->file, number, &id);
+	int err = cm_cmd_id(c, number, &id);
 
+	if (err)
+		return err;
 	addr_copy(&addr, from, size);
-	return err ?: cm_id_bind(id, &addr, c->may_bind);
+	if (id->state != CM_IDLE)
+		return cm_wrong_state(c, id);
+	err = cm_id_bind(id, &addr, c->may_bind);
+	return err ? cm_wrong(c, "addr, with port", cm_addr_port(&addr), err) : 0;
 }
 
 int cm_bind_ip(struct cm_cmd *c)
@@ -103,8 +108,10 @@ int cm_bind_check(struct cm_cmd *c)
 {
 	const struct rdma_ucm_bind *in = (const void *)c->in;
 
-	if (in->reserved || !in->addr_size || in->addr_size != cm_addr_size(in->addr.ss_family))
-		return -EINVAL;
+	if (in->reserved)
+		return cm_wrong(c, "reserved", in->reserved, -EINVAL);
+	if (!in->addr_size || in->addr_size != cm_addr_size(in->addr.ss_family))
+		return cm_wrong(c, "addr_size", in->addr_size, -EINVAL);
 	check_may_bind(c, (const union cm_addr *)&in->addr);
 	return 0;
 }
@@ -174,17 +181,19 @@ static int choose_source(struct cm_id *id)
 static int resolve_to(struct cm_cmd *c, uint32_t number, const union cm_addr *src, const union cm_addr *dst)
 {
 	struct cm_id *id;
-	int err = cm_id_get(c->file, number, &id);
+	int err = cm_cmd_id(c, number, &id);
 
 	if (err)
 		return err;
 	if (id->state != CM_ADDR_BOUND) {
+		if (id->state != CM_IDLE)
+			return cm_wrong_state(c, id);
 		err = bind_source(id, src, dst, c->may_bind);
 		if (err)
-			return err;
+			return cm_wrong(c, "src_addr, with port", cm_addr_port(src), err);
 	}
 	if (id->src.family != dst->family)
-		return -EINVAL;
+		return cm_wrong(c, "dst_addr.ss_family", dst->family, -EINVAL);
 	id->dst = *dst;
 	err = choose_source(id);
 	if (err) {
@@ -201,8 +210,10 @@ int cm_resolve_ip_check(struct cm_cmd *c)
 	const struct rdma_ucm_resolve_ip *in = (const void *)c->in;
 	const uint16_t src = in->src_addr.sin6_family, dst = in->dst_addr.sin6_family;
 
-	if ((src && src != AF_INET && src != AF_INET6) || (dst != AF_INET && dst != AF_INET6))
-		return -EINVAL;
+	if (src && src != AF_INET && src != AF_INET6)
+		return cm_wrong(c, "src_addr.sin6_family", src, -EINVAL);
+	if (dst != AF_INET && dst != AF_INET6)
+		return cm_wrong(c, "dst_addr.sin6_family", dst, -EINVAL);
 	check_may_bind(c, (const union cm_addr *)&in->src_addr);
 	return 0;
 }
@@ -221,9 +232,12 @@ int cm_resolve_addr_check(struct cm_cmd *c)
 {
 	const struct rdma_ucm_resolve_addr *in = (const void *)c->in;
 
-	if (in->reserved || (in->src_size && in->src_size != cm_addr_size(in->src_addr.ss_family)) || !in->dst_size ||
-	    in->dst_size != cm_addr_size(in->dst_addr.ss_family))
-		return -EINVAL;
+	if (in->reserved)
+		return cm_wrong(c, "reserved", in->reserved, -EINVAL);
+	if (in->src_size && in->src_size != cm_addr_size(in->src_addr.ss_family))
+		return cm_wrong(c, "src_size", in->src_size, -EINVAL);
+	if (!in->dst_size || in->dst_size != cm_addr_size(in->dst_addr.ss_family))
+		return cm_wrong(c, "dst_size", in->dst_size, -EINVAL);
 	if (in->src_size)
 		check_may_bind(c, (const union cm_addr *)&in->src_addr);
 	return 0;
@@ -245,12 +259,14 @@ int cm_resolve_route(struct cm_cmd *c)
 {
 	const struct rdma_ucm_resolve_route *in = (const void *)c->in;
 	struct cm_id *id;
-	int err = cm_id_get_bound(c->file, in->id, &id);
+	int err = cm_cmd_id_bound(c, in->id, &id);
 
 	if (err)
 		return err;
-	if (!in->timeout_ms || id->state != CM_ADDR_RESOLVED)
-		return -EINVAL;
+	if (!in->timeout_ms)
+		return cm_wrong(c, "timeout_ms", 0, -EINVAL);
+	if (id->state != CM_ADDR_RESOLVED)
+		return cm_wrong_state(c, id);
 	id->state = CM_ROUTE_RESOLVED;
 	cm_event_tell(id, CM_EVENT_ROUTE_RESOLVED, 0);
 	return 0;

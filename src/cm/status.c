@@ -7,7 +7,7 @@
 #include "cm/internal.h"
 
 /* The names of rdma's tool. */
-static const char *state_name(enum cm_state state)
+const char *cm_state_name(enum cm_state state)
 {
 	static const char *const names[] = {
 		[CM_IDLE] = "IDLE",
@@ -58,7 +58,7 @@ static void facts_take(const struct cm_id *id, struct uvd_cm_facts *facts)
 		.qp_type = id->qp_type,
 		.qp_num = id->qpn,
 		.space = space_name(id->ps),
-		.state = state_name(id->state),
+		.state = cm_state_name(id->state),
 		.pid = id->file->opener,
 		.uid = id->account ? uvd_account_uid(id->account) : 0,
 	};

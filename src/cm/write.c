@@ -28,7 +28,7 @@ static int read_command(struct cm_cmd *c, const struct cm_row *row, const struct
 	size_t len = row->in;
 
 	if (row->least_in && c->in_size < row->least_in)
-		return -EINVAL;
+		return cm_wrong(c, "hdr.in", c->in_size, -EINVAL);
 	if (row->least_in && c->in_size < len)
 		len = c->in_size;
 	return source_read(s, c->in, sizeof(struct rdma_ucm_cmd_hdr), len);
@@ -72,7 +72,8 @@ static int act(struct cm_cmd *c, const struct cm_row *row)
 /* Writes the response. If that fails, what the client does not learn of is undone. */
 static int respond(struct cm_cmd *c, const struct cm_row *row)
 {
-	int err = uvd_caller_write(c->caller, response_address(c, row), c->out, c->out_len) ? -EFAULT : 0;
+	const uint64_t to = response_address(c, row);
+	int err = uvd_caller_write(c->caller, to, c->out, c->out_len) ? cm_wrong(c, "response", to, -EFAULT) : 0;
 	void (*end)(struct cm_cmd * c) = err ? row->undo : row->done;
 
 	if (end) {
@@ -88,7 +89,7 @@ static int carry_out(struct cm_cmd *c, const struct cm_row *row, const struct so
 	int err;
 
 	if (c->out_size < row->least_out)
-		return -ENOSPC;
+		return cm_wrong(c, "hdr.out", c->out_size, -ENOSPC);
 	err = read_command(c, row, s) ?: (row->check ? row->check(c) : 0) ?: act(c, row);
 	if (!err && c->out_len)
 		err = respond(c, row);
@@ -97,28 +98,38 @@ static int carry_out(struct cm_cmd *c, const struct cm_row *row, const struct so
 	return err;
 }
 
-static long write_command(struct uvd_cm_file *file, const struct source *s)
+static int begin(struct cm_cmd *c, const struct source *s, struct rdma_ucm_cmd_hdr *hdr, const struct cm_row **row)
 {
-	struct cm_cmd c = { .file = file, .caller = s->caller };
-	struct rdma_ucm_cmd_hdr hdr;
-	const struct cm_row *row;
 	bool known;
 	int err;
 
-	if (s->size < sizeof(hdr))
-		return -EINVAL;
-	err = source_read(s, &hdr, 0, sizeof(hdr));
+	if (s->size < sizeof(*hdr))
+		return cm_wrong(c, "the length of the write()", s->size, -EINVAL);
+	err = source_read(s, hdr, 0, sizeof(*hdr));
 	if (err)
-		return err;
-	row = cm_row(hdr.cmd, &known);
-	if (!known || hdr.in + sizeof(hdr) > s->size)
-		return -EINVAL;
-	if (!row)
-		return -ENOSYS;
-	c.in_size = hdr.in;
-	c.out_size = hdr.out;
-	err = carry_out(&c, row, s);
-	return err ? err : (long)s->size;
+		return cm_wrong(c, "the address of the write()", s->addr, err);
+	*row = cm_row(hdr->cmd, &known);
+	if (!known)
+		return cm_wrong(c, "hdr.cmd", hdr->cmd, -EINVAL);
+	if (hdr->in + sizeof(*hdr) > s->size)
+		return cm_wrong(c, "hdr.in", hdr->in, -EINVAL);
+	c->in_size = hdr->in;
+	c->out_size = hdr->out;
+	return *row ? 0 : cm_wrong(c, "hdr.cmd", hdr->cmd, -ENOSYS);
+}
+
+static long write_command(struct uvd_cm_file *file, const struct source *s)
+{
+	struct cm_cmd c = { .file = file, .caller = s->caller };
+	struct rdma_ucm_cmd_hdr hdr = {};
+	const struct cm_row *row = NULL;
+	int err = begin(&c, s, &hdr, &row) ?: carry_out(&c, row, s);
+
+	if (!err)
+		return (long)s->size;
+	if (err != UVD_CM_WAITS && err != UVD_CM_IS_SHORT)
+		cm_log_failure(&c, hdr.cmd, row, err);
+	return err;
 }
 
 long uvd_cm_write(struct uvd_cm_file *file, struct uvd_caller *caller, const void *data, size_t size)

@@ -79,7 +79,7 @@ event(fd, 3)
 waits.join(300)
 assert wrote == [len(one) + sum(map(len, take))]
 assert [struct.unpack_from("<Q", b)[0] for b in got] == [1, 2, 3]
-""")
+""", stderr=lambda text: "rdma_cm: command: the length of the write() is wrong (3, 0x3): EINVAL, pid " in text)
 
 
 # ---- poll() --------------------------------------------------------------------------------------------------------
@@ -130,6 +130,15 @@ assert p.poll(0) and destroy(fd, number) == 24 and p.poll(0) == [] and get(fd) =
 """)
 
 
+def test_log_names_the_field_and_the_state_of_a_command_that_fails(run):
+    client(run, """
+fd = opened()
+number = create(fd)
+assert destroy(fd, 99) == "ENOENT" and resolve(fd, number) > 0 and resolve(fd, number) == "EINVAL"
+""", stderr=lambda text: "rdma_cm: DESTROY_ID: id is wrong (99, 0x63): ENOENT, pid " in text
+           and "rdma_cm: RESOLVE_ADDR: identifier 0 is in state ADDR_RESOLVED: EINVAL, pid " in text)
+
+
 def test_events_move_with_their_identifier(run):
     client(run, """
 a, b = opened(os.O_NONBLOCK), opened(os.O_NONBLOCK)
@@ -144,7 +153,7 @@ assert migrate(b, number, 1) == "EINVAL" and migrate(b, number, os.pipe()[0]) ==
 assert migrate(b, number, os.open("/", os.O_PATH)) == "ENOENT"
 assert migrate(b, number, a) == 24 and p.poll(0) == [(b, select.POLLIN)]
 assert get(a) == "EAGAIN" and get(b) == 7 and p.poll(0) == []
-""")
+""", stderr=lambda text: "rdma_cm: MIGRATE_ID: fd is wrong (700, 0x2bc): ENOENT, pid " in text)
 
 
 # ---- the last close ------------------------------------------------------------------------------------------------

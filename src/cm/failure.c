@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What was wrong with a command, and a line of the log about it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <uverbsd/log.h>
+#include "cm/command.h"
+
+int cm_wrong(struct cm_cmd *c, const char *field, int64_t value, int err)
+{
+	c->wrong_field = field;
+	c->wrong_value = value;
+	return err;
+}
+
+int cm_wrong_state(struct cm_cmd *c, const struct cm_id *id)
+{
+	c->wrong_state = cm_state_name(id->state);
+	return cm_wrong(c, "id", id->number, -EINVAL);
+}
+
+int cm_cmd_id(struct cm_cmd *c, uint32_t number, struct cm_id **id)
+{
+	const int err = cm_id_get(c->file, number, id);
+
+	return err ? cm_wrong(c, "id", number, err) : 0;
+}
+
+int cm_cmd_id_bound(struct cm_cmd *c, uint32_t number, struct cm_id **id)
+{
+	const int err = cm_cmd_id(c, number, id);
+
+	return err ?: (*id)->device ? 0 : cm_wrong_state(c, *id);
+}
+
+void cm_log_failure(struct cm_cmd *c, uint32_t number, const struct cm_row *row, int err)
+{
+	struct uvd_log *log = c->file->cm->engine->log;
+	const uid_t user = c->caller->log_user;
+	const char *name = row ? row->name : "command";
+	const pid_t tgid = uvd_caller_tgid(c->caller);
+	const int pid = tgid > 0 ? tgid : c->caller->tid;
+
+	if (c->wrong_state)
+		uvd_log_of_user(log, user, UVD_WARN,
+				UVD_CM_NODE ": %s: identifier %" PRId64 " is in state %s: %s, pid %d", name,
+				c->wrong_value, c->wrong_state, uvd_errno_name(err), pid);
+	else if (c->wrong_field)
+		uvd_log_of_user(log, user, UVD_WARN,
+				UVD_CM_NODE ": %s: %s is wrong (%" PRId64 ", 0x%" PRIx64 "): %s, pid %d", name,
+				c->wrong_field, c->wrong_value, c->wrong_value, uvd_errno_name(err), pid);
+	else
+		uvd_log_of_user(log, user, UVD_WARN, UVD_CM_NODE ": %s (%u) fails: %s, pid %d", name, number,
+				uvd_errno_name(err), pid);
+}
