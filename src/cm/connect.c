@@ -39,9 +39,11 @@ int cm_listen(struct cm_cmd *c)
 	if (err)
 		return err;
 	err = listen_start(id);
-	if (!err)
-		id->backlog = in->backlog && in->backlog <= MAX_BACKLOG ? (int)in->backlog : MAX_BACKLOG;
-	return err;
+	if (err)
+		return err == -EINVAL ? cm_wrong_state(c, id)
+				      : cm_wrong(c, "the identifier's port", cm_addr_port(&id->src), err);
+	id->backlog = in->backlog && in->backlog <= MAX_BACKLOG ? (int)in->backlog : MAX_BACKLOG;
+	return 0;
 }
 
 /* ---- CONNECT ------------------------------------------------------------------------------------------------------- */

@@ -160,7 +160,7 @@ static int choose_source(struct cm_id *id)
 {
 	/* "Any" is this machine (cma_resolve_loopback()). A group is reached from any port: from the first one. */
 	const bool is_here = cm_addr_is_any(&id->dst), is_group = cm_addr_is_multicast(&id->dst);
-	const uint16_t port = cm_addr_port(&id->src);
+	union cm_addr src = id->dst;
 	struct cm_device *device;
 	uint8_t n;
 
@@ -168,12 +168,12 @@ static int choose_source(struct cm_id *id)
 		return -ENETUNREACH;
 	if (id->device)
 		return 0;
-	id->src = id->dst;
 	if (is_here || is_group)
-		set_loopback(&id->src);
-	cm_addr_set_port(&id->src, port);
-	if (!cm_device_find(id->cm, &id->src, &device, &n))
+		set_loopback(&src);
+	cm_addr_set_port(&src, cm_addr_port(&id->src));
+	if (!cm_device_find(id->cm, &src, &device, &n))
 		return -ENODEV;
+	id->src = src;
 	cm_id_set_device(id, device, n);
 	return 0;
 }
