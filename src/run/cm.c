@@ -71,7 +71,7 @@ static void cm_settle(struct uvd_run_tree *tree, struct uvd_run_cm_file *f, int 
 	theirs = cm_get_fd(tree, fd);
 	if (theirs < 0)
 		return;
-	if (!uvd_run_own_inode(theirs, &inode) && inode.ino == f->inode.ino && inode.mnt_id == f->inode.mnt_id)
+	if (!uvd_run_own_inode(theirs, &inode) && uvd_run_inode_equal(&inode, &f->inode))
 		uvd_run_cm_file_settle(f, theirs);
 	close(theirs);
 }

@@ -46,7 +46,7 @@ struct uvd_run_cm_file *uvd_run_cm_file_get(struct uvd_run_cm_files *files, cons
 
 	uvd_lock(&files->lock);
 	for (f = *cm_files_bucket(files, inode->ino); f; f = f->next)
-		if (f->inode.ino == inode->ino && f->inode.mnt_id == inode->mnt_id)
+		if (uvd_run_inode_equal(&f->inode, inode))
 			break;
 	if (f)
 		atomic_fetch_add(&f->refs, 1);

@@ -98,7 +98,7 @@ struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct 
 
 	uvd_lock(&files->lock);
 	for (f = *run_files_bucket(files, inode->ino); f; f = f->next)
-		if (f->inode.ino == inode->ino && f->inode.mnt_id == inode->mnt_id)
+		if (uvd_run_inode_equal(&f->inode, inode))
 			break;
 	if (f)
 		atomic_fetch_add(&f->refs, 1);

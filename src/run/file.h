@@ -24,6 +24,11 @@ struct uvd_run_inode {
 	int mnt_id;
 };
 
+static inline bool uvd_run_inode_equal(const struct uvd_run_inode *a, const struct uvd_run_inode *b)
+{
+	return a->ino == b->ino && a->mnt_id == b->mnt_id;
+}
+
 /* The opener of a file, with the number under which a slot remembers that its thread is this opener. */
 struct uvd_run_opener {
 	struct uvd_opener who;

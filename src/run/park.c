@@ -179,8 +179,8 @@ static bool parking_is_nonblock(struct uvd_run_tree *tree, const struct uvd_run_
 		uvd_run_caller(tree);
 		return false;
 	}
-	return inode.ino == f->inode.ino && inode.mnt_id == f->inode.mnt_id &&
-	       !uvd_run_flags_read(slot->fdinfo, &flags) && flags & O_NONBLOCK;
+	return uvd_run_inode_equal(&inode, &f->inode) && !uvd_run_flags_read(slot->fdinfo, &flags) &&
+	       flags & O_NONBLOCK;
 }
 
 /* The result of a write that ended with ret: pieces of a writev() that are done count. */

@@ -188,7 +188,7 @@ static long ucap_node_open(struct uvd_run_tree *tree, struct uvd_run_node *node,
 static struct uvd_run_ucap *find_open(struct uvd_run_engine *e, const struct uvd_run_inode *inode)
 {
 	for (struct uvd_run_ucap *u = e->ucaps; u < e->ucaps + UVD_MAX_UCAPS; u++)
-		if (u->name[0] && u->inode.ino == inode->ino && u->inode.mnt_id == inode->mnt_id)
+		if (u->name[0] && uvd_run_inode_equal(&u->inode, inode))
 			return u;
 	return NULL;
 }
