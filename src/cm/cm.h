@@ -27,7 +27,7 @@ struct uvd_engine;
 #define UVD_CM_NODE "rdma_cm"
 enum { UVD_CM_ABI = 4 /* class/misc/rdma_cm/abi_version: RDMA_USER_CM_ABI_VERSION */ };
 
-/* What uvd_cm_write() returns beside a result and a negative errno. */
+/* uvd_cm_write() returns these beside a result and a negative errno. */
 enum {
 	/* Nothing was changed: there is no event. The transport answers -EAGAIN if the file is O_NONBLOCK, else it waits (uvd_cm_wait()). */
 	UVD_CM_WAITS = -0x20000,
@@ -35,7 +35,7 @@ enum {
 	UVD_CM_IS_SHORT,
 };
 
-/* What a file's transport does. owner: that of uvd_cm_open(). */
+/* Functions of a file's transport. owner: that of uvd_cm_open(). */
 struct uvd_cm_file_ops {
 	/*
 	 * The file has `num` events now; added: one has come. Events go only by a command on this file, or by a MIGRATE_ID that
@@ -95,7 +95,7 @@ bool uvd_cm_wait_end(struct uvd_cm_file *file, struct uvd_cm_waiter *waiter);
 /* For poll(): POLLIN, or 0 (ucma_poll()). */
 bool uvd_cm_has_events(struct uvd_cm_file *file);
 
-/* What a status tells of an identifier. Addresses with their ports; "": none. */
+/* The facts about an identifier, for a status. Addresses with their ports; "": none. */
 struct uvd_cm_facts {
 	uint32_t number; /* that its client has */
 	char device[64]; /* "": it is bound to none */

@@ -16,7 +16,7 @@ struct cm_cmd {
 	size_t out_size; /* the room for the response */
 	uint64_t out[CM_MOST_OUT / 8];
 	size_t out_len; /* the bytes of it that are written to the client */
-	/* What is wrong, for the log: a field and its value, or the state of an identifier. */
+	/* For the log, the cause of a failure: a field and its value, or the state of an identifier. */
 	const char *wrong_field;
 	int64_t wrong_value;
 	const char *wrong_state;

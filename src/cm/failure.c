@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What was wrong with a command, and a line of the log about it. */
+/* The causes of failures of commands, and a line of the log about each. */
 #include <errno.h>
 #include <inttypes.h>
 #include <uverbsd/log.h>

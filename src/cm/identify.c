@@ -71,7 +71,7 @@ int cm_destroy_id(struct cm_cmd *c)
 
 	if (err && err != -ENXIO)
 		return err;
-	/* What is dropped was not reported, so the number stays. */
+	/* The destruction drops events that were not reported, so the number stays. */
 	resp.events_reported = id->reported;
 	cm_id_destroy(id);
 	cm_respond(c, &resp, sizeof(resp));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a message does: the handlers of cm.c, and the events that cma.c and ucma.c make of it. */
+/* Messages arrive: the handlers of cm.c, and the events that cma.c and ucma.c make of them. */
 #include <errno.h>
 #include <string.h>
 #include "cm/message.h"
@@ -280,7 +280,7 @@ static void receive_sidr_rep(struct cm_id *id, const struct cm_msg *msg)
 	cm_event_post(ev);
 }
 
-/* Who has sent a request, and gives up before it has an answer, does not know our id (cm_acquire_rejected_id()). */
+/* The sender of a request that gives up before it has an answer does not know our id (cm_acquire_rejected_id()). */
 static struct cm_id *find_receiver(struct uvd_cm *cm, const struct cm_msg *msg)
 {
 	if (msg->type == CM_REJ && msg->reason == CM_REJ_TIMEOUT)

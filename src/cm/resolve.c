@@ -153,8 +153,8 @@ static void set_loopback(union cm_addr *addr)
 }
 
 /*
- * Which address of ours reaches the destination? Its own, as with Linux's routes to a local address: so far the carrier reaches no
- * other. Returns 0, or the status of the event ADDR_ERROR.
+ * Sets the address of ours that reaches the destination: its own, as with Linux's routes to a local address, as the carrier reaches no
+ * other so far. Returns 0, or the status of the event ADDR_ERROR.
  */
 static int choose_source(struct cm_id *id)
 {

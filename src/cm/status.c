@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a status tells of identifiers: as `rdma resource show cm_id` does (fill_res_cm_id_entry() of nldev.c). */
+/* Identifiers as a status tells them, and as `rdma resource show cm_id` does (fill_res_cm_id_entry() of nldev.c). */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>

@@ -42,6 +42,7 @@ struct guardian {
 
 /* ---- without an engine ------------------------------------------------------------------------------------------- */
 
+/* If the caller was killed meanwhile, its number may be another's. Then a file of that is only looked at, and the answer reaches nobody. */
 static bool is_cm_file(struct uvd_caller *c, int fd)
 {
 	int copy = uvd_run_get_fd(c->tid, uvd_caller_tgid(c), fd);

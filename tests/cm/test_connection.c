@@ -169,7 +169,7 @@ START_TEST(test_disconnect_that_nobody_answers_ends_in_timewait)
 }
 END_TEST
 
-/* What the peer of a destroyed identifier gets, in the state that the function makes. */
+/* In the state that the function makes, one end is destroyed: its peer must get this event. */
 static void expect_after_destroy(struct pair (*make)(struct conversation *v), bool active, enum cm_event_type type,
 				 int status)
 {
