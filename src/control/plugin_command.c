@@ -165,7 +165,7 @@ static void plugin_add_user(void *arg, struct uvd_file *file, unsigned int objec
 	struct plugin_users *users = arg;
 
 	if (users->num < MOST_USERS) {
-		users->list[users->num].pid = file->opened_by;
+		users->list[users->num].pid = file->watched.opened_by;
 		users->list[users->num++].objects = objects;
 	}
 }

@@ -93,7 +93,7 @@ struct uvd_engine {
 	struct uvd_device_text *texts; /* that devices begin with; under plugins_lock */
 	struct uvd_ucaps ucaps;
 	struct uvd_observers observers; /* have their own lock */
-	atomic_uint_fast64_t files_opened; /* ever, of all devices */
+	atomic_uint_fast64_t files_opened; /* ever, of all nodes */
 };
 
 /*

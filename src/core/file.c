@@ -86,7 +86,7 @@ struct uvd_file *uvd_file_open(struct uvd_device *dev, struct uvd_account *accou
 	file->account = payer;
 	file->handles.account = payer;
 	file->dev = uvd_device_get(dev);
-	file->number = atomic_fetch_add(&dev->engine->files_opened, 1) + 1;
+	uvd_watched_init(&file->watched, dev->engine, dev->config.ibdev, dev->config.number, payer);
 	uvd_lock(&dev->lock);
 	file->trees = uvd_trees_get(dev->trees);
 	uvd_unlock(&dev->lock);
@@ -204,7 +204,7 @@ void uvd_file_close(struct uvd_file *file)
 
 	uvd_file_destroy_hw(file, UVD_REMOVE_CLOSE);
 	if (uvd_is_watched(&dev->engine->observers))
-		uvd_observe_close(file);
+		uvd_observe_close(&file->watched);
 	uvd_lock(&dev->lock);
 	uvd_file_unlist(file);
 	uvd_unlock(&dev->lock);

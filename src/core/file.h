@@ -32,10 +32,7 @@ struct uvd_file {
 	struct uvd_device *dev;
 	const struct uvd_share_ops *share; /* the transport sets both before the first call; NULL: no mmap() */
 	void *share_owner;
-	uint64_t number; /* of all files of the engine that were ever opened; from 1 */
-	struct uvd_told told[UVD_MAX_OBSERVERS]; /* by slot; under the lock of the observers */
-	bool privileged; /* the opener may do more than its user; the transport sets it before the first call */
-	_Atomic pid_t opened_by; /* for messages; the transport sets it once the file is listed; 0: not known */
+	struct uvd_watched watched;
 	/* A reference; pays for the file and its objects, also against the device's quota. NULL: nobody pays. */
 	struct uvd_account *account;
 	struct list_head of_device; /* in the device's list, under its lock; empty: not listed */

@@ -109,6 +109,13 @@ static int observed_writev(struct uvd_caller *c, const struct uvd_write_vec *v, 
 	return err;
 }
 
+void uvd_watched_init(struct uvd_watched *file, struct uvd_engine *engine, const char *name, uint32_t node,
+		      const struct uvd_account *account)
+{
+	*file = (struct uvd_watched){ .engine = engine, .name = name, .node = node, .account = account };
+	file->number = atomic_fetch_add(&engine->files_opened, 1) + 1;
+}
+
 /* ---- one call ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t realtime_ns(void)
@@ -119,7 +126,7 @@ static uint64_t realtime_ns(void)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-bool uvd_observer_wants(const struct uvd_observer *o, const struct uvd_file *file)
+bool uvd_observer_wants(const struct uvd_observer *o, const struct uvd_watched *file)
 {
 	if (!o->one_user)
 		return true;
@@ -127,7 +134,7 @@ bool uvd_observer_wants(const struct uvd_observer *o, const struct uvd_file *fil
 }
 
 /* Does an observer want the file's calls? *complete: one wants more than to count. */
-static bool observers_want(struct uvd_observers *all, const struct uvd_file *file, bool *complete)
+static bool observers_want(struct uvd_observers *all, const struct uvd_watched *file, bool *complete)
 {
 	bool wanted = false;
 
@@ -163,23 +170,24 @@ static void observation_take_memory(struct uvd_observation *ob, struct uvd_calle
 	ob->call.tid = caller->tid;
 }
 
-struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_caller *caller, bool ioctl)
+struct uvd_observation *uvd_observe_begin(struct uvd_watched *file, const struct uvd_tree *tree,
+					  struct uvd_caller *caller, bool ioctl)
 {
 	struct uvd_observation *ob;
 	bool complete;
 
 	/* One user's trace must cost the others little. */
-	if (!observers_want(&file->dev->engine->observers, file, &complete))
+	if (!observers_want(&file->engine->observers, file, &complete))
 		return NULL;
 	ob = calloc(1, sizeof(*ob));
 	if (!ob) {
-		atomic_fetch_add(&file->dev->engine->observers.lost, 1);
+		atomic_fetch_add(&file->engine->observers.lost, 1);
 		return NULL;
 	}
 	ob->caller = caller;
 	ob->call = (struct uvd_observed){
 		.file = file,
-		.tree = uvd_file_tree(file),
+		.tree = tree,
 		.begin = realtime_ns(),
 		.ioctl = ioctl,
 	};
@@ -202,12 +210,24 @@ void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *
 		piece_add(ob, UVD_PIECE_WRITTEN, addr, src, len, err);
 }
 
-void uvd_observe_end(struct uvd_observation *ob, const char *verb, long result)
+static void give_memory_back(struct uvd_observation *ob)
 {
-	struct uvd_observers *all = &ob->call.file->dev->engine->observers;
-
 	if (ob->caller->mem == &ob->ops)
 		ob->caller->mem = ob->ops.over;
+}
+
+void uvd_observe_drop(struct uvd_observation *ob)
+{
+	give_memory_back(ob);
+	free(ob->pieces);
+	free(ob);
+}
+
+void uvd_observe_end(struct uvd_observation *ob, const char *verb, long result)
+{
+	struct uvd_observers *all = &ob->call.file->engine->observers;
+
+	give_memory_back(ob);
 	ob->call.duration = uvd_now_ns() - ob->started;
 	ob->call.result = result;
 	ob->call.verb = verb;
@@ -224,9 +244,8 @@ void uvd_observe_end(struct uvd_observation *ob, const char *verb, long result)
 
 void uvd_observe_entry(struct uvd_observed_entry *entry)
 {
-	struct uvd_observers *all = &entry->file->dev->engine->observers;
+	struct uvd_observers *all = &entry->file->engine->observers;
 
-	entry->tree = uvd_file_tree(entry->file);
 	entry->time = realtime_ns();
 	uvd_lock(&all->lock);
 	for (unsigned int i = 0; i < UVD_MAX_OBSERVERS; i++)
@@ -235,9 +254,9 @@ void uvd_observe_entry(struct uvd_observed_entry *entry)
 	uvd_unlock(&all->lock);
 }
 
-void uvd_observe_close(struct uvd_file *file)
+void uvd_observe_close(struct uvd_watched *file)
 {
-	struct uvd_observers *all = &file->dev->engine->observers;
+	struct uvd_observers *all = &file->engine->observers;
 
 	uvd_lock(&all->lock);
 	for (unsigned int i = 0; i < UVD_ALL_OBSERVERS; i++)

@@ -17,9 +17,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct uvd_account;
 struct uvd_caller;
 struct uvd_engine;
-struct uvd_file;
 struct uvd_observation;
 struct uvd_tree;
 
@@ -46,9 +46,35 @@ struct uvd_piece {
 	uint32_t failed; /* 1: -EFAULT */
 };
 
+/*
+ * An observer's note of what it reported about an open file. Protected by the observers' lock. If `serial` is not the
+ * observer's own, it has reported nothing.
+ */
+struct uvd_told {
+	uint64_t serial;
+	const struct uvd_tree *tree;
+};
+
+/* An open file, of a device or of another node, as observers know it. Set at the open, but for what says otherwise. */
+struct uvd_watched {
+	struct uvd_engine *engine;
+	const char *name; /* the device's, or the node's; valid while the file is open */
+	uint32_t node; /* N of uverbsN; UVD_NO_NUMBER: another node */
+	uint64_t number; /* of all files of the engine that were ever opened; from 1 */
+	const struct uvd_account *account; /* of the file, that pays for it; NULL: nobody does */
+	bool privileged; /* the opener may do more than its user; the transport sets it before the first call */
+	_Atomic pid_t opened_by; /* for messages; the transport sets it once the file is listed; 0: not known */
+	struct uvd_told told[UVD_MAX_OBSERVERS]; /* by slot; under the lock of the observers */
+};
+#define UVD_NO_NUMBER UINT32_MAX
+
+/* Gives the file its number. */
+void uvd_watched_init(struct uvd_watched *file, struct uvd_engine *engine, const char *name, uint32_t node,
+		      const struct uvd_account *account);
+
 /* A finished call. */
 struct uvd_observed {
-	struct uvd_file *file;
+	struct uvd_watched *file;
 	const struct uvd_tree *tree; /* of the file, when the call began */
 	uint64_t begin; /* CLOCK_REALTIME, ns */
 	uint64_t duration; /* ns */
@@ -69,7 +95,7 @@ struct uvd_observed {
  * it as fit into UVD_PIECE_MAX, and the inline data of a send; or ib_uverbs_wc.
  */
 struct uvd_observed_entry {
-	struct uvd_file *file;
+	struct uvd_watched *file;
 	const struct uvd_tree *tree;
 	uint64_t time; /* CLOCK_REALTIME, ns */
 	uint16_t object; /* the id of the type that the queue belongs to */
@@ -86,7 +112,7 @@ struct uvd_observer {
 	 * this header.
 	 */
 	void (*call)(struct uvd_observer *o, const struct uvd_observed *call);
-	void (*closed)(struct uvd_observer *o, struct uvd_file *file);
+	void (*closed)(struct uvd_observer *o, struct uvd_watched *file);
 	/* Called for each such entry, on any thread; the backend's lock of the queue is held, too. NULL: not. */
 	void (*entry)(struct uvd_observer *o, const struct uvd_observed_entry *entry);
 	bool counts_only; /* needs no pieces and no pid: a call that only such observers want costs less */
@@ -97,7 +123,7 @@ struct uvd_observer {
 };
 
 /* Does the observer want calls on this file? One of a single user gets none of a program with more rights than the user. */
-bool uvd_observer_wants(const struct uvd_observer *o, const struct uvd_file *file);
+bool uvd_observer_wants(const struct uvd_observer *o, const struct uvd_watched *file);
 
 /* Of an engine. All 0: there are no observers. */
 struct uvd_observers {
@@ -107,15 +133,6 @@ struct uvd_observers {
 	struct uvd_observer *list[UVD_ALL_OBSERVERS]; /* those that only count come last */
 	uint64_t serial; /* the last one given */
 	atomic_uint_fast64_t lost; /* calls that could not be observed: no memory */
-};
-
-/*
- * An observer's note of what it reported about an open file. Protected by the observers' lock. If `serial` is not the
- * observer's own, it has reported nothing.
- */
-struct uvd_told {
-	uint64_t serial;
-	const struct uvd_tree *tree;
 };
 
 void uvd_observers_init(struct uvd_observers *all);
@@ -134,19 +151,22 @@ static inline bool uvd_is_watched(const struct uvd_observers *all)
 }
 
 /*
- * Begins to observe a call, and replaces caller->mem. Returns NULL if no observer wants the file's calls, or if there is
- * no memory: the call is not observed.
+ * Begins to observe a call, and replaces caller->mem. tree: the file's, which names the call. Returns NULL if no observer
+ * wants the file's calls, or if there is no memory: the call is not observed.
  */
-struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_caller *caller, bool ioctl);
+struct uvd_observation *uvd_observe_begin(struct uvd_watched *file, const struct uvd_tree *tree,
+					  struct uvd_caller *caller, bool ioctl);
 /* Notes the command, if the transport has read it. */
 __attribute__((cold)) void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len);
 /* Notes a write by a grant, with its result, unless the observation's own operations have noted it. ob may be NULL. */
 void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len, int err);
 /* Tells the observers, restores caller->mem, and frees ob. Call it while the file is open. verb: as in uvd_observed. */
 __attribute__((cold)) void uvd_observe_end(struct uvd_observation *ob, const char *verb, long result);
-/* Tells the observers about an entry; sets its file's tree and the time. Call it while `complete` is not 0. */
+/* The call has changed nothing and will be made anew: restores caller->mem, and frees ob, and tells nobody. */
+void uvd_observe_drop(struct uvd_observation *ob);
+/* Tells the observers about an entry; sets the time. Call it while `complete` is not 0. */
 __attribute__((cold)) void uvd_observe_entry(struct uvd_observed_entry *entry);
 /* Tells the observers that the file is closed. */
-void uvd_observe_close(struct uvd_file *file);
+void uvd_observe_close(struct uvd_watched *file);
 
 #endif

@@ -18,8 +18,8 @@ static int device_node_open(struct cuse_file *f, struct uvd_account *account)
 	f->priv = file = uvd_file_open(f->cuse->dev, account, &err);
 	if (!file)
 		return err;
-	atomic_store_explicit(&file->opened_by, f->opener.tgid, memory_order_relaxed);
-	file->privileged = f->opener.privileged;
+	atomic_store_explicit(&file->watched.opened_by, f->opener.tgid, memory_order_relaxed);
+	file->watched.privileged = f->opener.privileged;
 	return 0;
 }
 

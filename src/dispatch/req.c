@@ -96,7 +96,8 @@ static __attribute__((cold, noinline)) struct uvd_req *req_observe(struct uvd_re
 {
 	req->entered_watched = req->entered;
 	req->entered = false;
-	req->observation = uvd_observe_begin(req->file, req->caller, req->front == UVD_FRONT_IOCTL);
+	req->observation =
+		uvd_observe_begin(&req->file->watched, req->tree, req->caller, req->front == UVD_FRONT_IOCTL);
 	return req;
 }
 

@@ -65,7 +65,11 @@ void uvd_queue_trace(const struct uvd_queue *q, struct uvd_file *file, const str
 		     const void *what)
 {
 	struct uvd_observed_entry told = {
-		.file = file, .object = owner->row->id, .handle = owner->id, .kind = q->kind
+		.file = &file->watched,
+		.tree = uvd_file_tree(file),
+		.object = owner->row->id,
+		.handle = owner->id,
+		.kind = q->kind,
 	};
 	struct entry e;
 

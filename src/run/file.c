@@ -244,8 +244,8 @@ static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, stru
 	f->file = uvd_file_open(dev, c->account, &err);
 	if (!f->file)
 		return err;
-	atomic_store_explicit(&f->file->opened_by, f->opener.who.tgid, memory_order_relaxed);
-	f->file->privileged = f->opener.who.privileged;
+	atomic_store_explicit(&f->file->watched.opened_by, f->opener.who.tgid, memory_order_relaxed);
+	f->file->watched.privileged = f->opener.who.privileged;
 	f->file->share = &share_ops;
 	f->file->share_owner = f;
 	return run_file_reopen(files, f, flags);

@@ -21,7 +21,8 @@ static bool run_status_collect(struct uvd_status *s, struct uvd_device *dev)
 		return false;
 	uvd_lock(&dev->lock);
 	list_for_each_entry(file, &dev->files, of_device)
-		uvd_status_add_file(s, file, file->opened_by, file->account ? uvd_account_uid(file->account) : 0);
+		uvd_status_add_file(s, file, file->watched.opened_by,
+				    file->account ? uvd_account_uid(file->account) : 0);
 	uvd_unlock(&dev->lock);
 	return true;
 }

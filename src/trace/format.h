@@ -62,7 +62,7 @@ struct uvd_trace_file {
 	uint64_t file; /* identifies it */
 	uint64_t tree;
 	uint32_t pid; /* the process that opened it; 0: not known */
-	uint32_t number; /* N of uverbsN */
+	uint32_t number; /* N of uverbsN; UINT32_MAX: another node, whose name is in ibdev */
 	char ibdev[64];
 	char program[16]; /* the name of the process; "": not known */
 };

@@ -110,7 +110,7 @@ static struct meter_verb *meter_verb_new(struct uvd_meter *m, const struct uvd_o
 
 	if (!verb)
 		return NULL;
-	meter_copy_name(verb->device, call->file->dev->config.ibdev);
+	meter_copy_name(verb->device, call->file->name);
 	meter_copy_name(verb->object, meter_object_of(call->tree, call->verb));
 	meter_copy_name(verb->name, call->verb);
 	m->list[num] = verb;
@@ -121,7 +121,7 @@ static struct meter_verb *meter_verb_new(struct uvd_meter *m, const struct uvd_o
 /* There are twice as many slots as verbs, so a search ends. */
 static struct meter_verb *meter_find(struct uvd_meter *m, const struct uvd_observed *call)
 {
-	const char *device = call->file->dev->config.ibdev;
+	const char *device = call->file->name;
 	unsigned int slot = meter_hash(device, call->verb) % SLOTS;
 	struct meter_verb *verb;
 

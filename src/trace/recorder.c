@@ -232,12 +232,12 @@ static bool recorder_tell_tree(struct uvd_recorder *r, const struct uvd_tree *tr
 /* ---- files and calls --------------------------------------------------------------------------------------------- */
 
 /* Tells the file before its first call. If that is lost, the next call tries again. */
-static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_file *file, const struct uvd_tree *tree)
+static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_watched *file, const struct uvd_tree *tree)
 {
 	struct uvd_trace_file f = { .record = { sizeof(f), UVD_TRACE_FILE },
 				    .file = file->number,
 				    .pid = file->opened_by,
-				    .number = file->dev->config.number };
+				    .number = file->node };
 	struct uvd_told *told = &file->told[r->observer.slot];
 	struct part part = { &f, sizeof(f) };
 
@@ -246,7 +246,7 @@ static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_file *file, co
 	/* While the reader is slow, do not look at the whole tree for each call. */
 	if (!recorder_has_room(r, r->tree_len) || !recorder_tell_tree(r, tree, &f.tree))
 		return false;
-	memcpy(f.ibdev, file->dev->config.ibdev, strnlen(file->dev->config.ibdev, sizeof(f.ibdev) - 1));
+	memcpy(f.ibdev, file->name, strnlen(file->name, sizeof(f.ibdev) - 1));
 	if (r->config.program && f.pid)
 		r->config.program(r->config.arg, f.pid, f.program, sizeof(f.program));
 	if (!recorder_put(r, &part, 1))
@@ -256,7 +256,7 @@ static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_file *file, co
 }
 
 /* Another observer may want what this one does not. */
-static bool recorder_wants(const struct uvd_recorder *r, const struct uvd_file *file, pid_t pid, pid_t tid)
+static bool recorder_wants(const struct uvd_recorder *r, const struct uvd_watched *file, pid_t pid, pid_t tid)
 {
 	if (r->config.pid && r->config.pid != pid && r->config.pid != tid)
 		return false;
@@ -305,7 +305,7 @@ static void recorder_entry(struct uvd_observer *o, const struct uvd_observed_ent
 		recorder_put(r, parts, padding ? 3 : 2);
 }
 
-static void recorder_closed(struct uvd_observer *o, struct uvd_file *file)
+static void recorder_closed(struct uvd_observer *o, struct uvd_watched *file)
 {
 	struct uvd_recorder *r = container_of(o, struct uvd_recorder, observer);
 	struct uvd_trace_close c = { .record = { sizeof(c), UVD_TRACE_CLOSE }, .file = file->number };

@@ -47,7 +47,7 @@ static void setup(void)
 	close(async_fd);
 	bed_end();
 	trace_len = lseek(bed_trace(), 0, SEEK_END);
-	add_entries(bed.file->number);
+	add_entries(bed.file->watched.number);
 	trace_len = lseek(bed_trace(), 0, SEEK_END);
 	trace = malloc(trace_len);
 	ck_assert_int_eq(pread(bed_trace(), trace, trace_len, 0), trace_len);

@@ -108,7 +108,8 @@ START_TEST(test_a_call_that_is_only_counted_accesses_its_client_as_usual)
 {
 	const struct uvd_mem_ops *usual = bed.call->caller.mem;
 	struct uvd_meter *m = meter_begin(false, 0);
-	struct uvd_observation *ob = uvd_observe_begin(bed.file, &bed.call->caller, false);
+	struct uvd_observation *ob =
+		uvd_observe_begin(&bed.file->watched, uvd_file_tree(bed.file), &bed.call->caller, false);
 
 	ck_assert_ptr_nonnull(ob);
 	ck_assert_ptr_eq(bed.call->caller.mem, usual);
@@ -125,7 +126,8 @@ START_TEST(test_a_recorder_that_comes_during_a_counted_call_does_not_see_it)
 	const struct uvd_recorder_config config = {};
 	int err, fd = memfd_create("trace", MFD_CLOEXEC);
 	struct uvd_meter *m = meter_begin(false, 0);
-	struct uvd_observation *ob = uvd_observe_begin(bed.file, &bed.call->caller, false);
+	struct uvd_observation *ob =
+		uvd_observe_begin(&bed.file->watched, uvd_file_tree(bed.file), &bed.call->caller, false);
 	struct uvd_recorder *r = uvd_recorder_new(&bed.engine, dup(fd), &config, &err);
 	uint64_t lost;
 	json_t *calls;
@@ -160,7 +162,7 @@ START_TEST(test_a_meter_of_one_user_counts_no_other_s_calls)
 	ck_assert_uint_eq(counts_of(other, "IB_USER_VERBS_CMD_ALLOC_PD").all_calls, 0);
 	ck_assert_uint_eq(uvd_meter_uncounted(other), 0);
 	/* A set-user-ID program that the user started. */
-	bed.file->privileged = true;
+	bed.file->watched.privileged = true;
 	ck_assert_int_eq(uv_alloc_pd(bed.fd, UV_WRITE, &pd), 0);
 	ck_assert_uint_eq(counts_of(all, "IB_USER_VERBS_CMD_ALLOC_PD").counts.calls, 2);
 	ck_assert_uint_eq(counts_of(mine, "IB_USER_VERBS_CMD_ALLOC_PD").counts.calls, 1);
@@ -195,7 +197,7 @@ END_TEST
 static unsigned int bucket_of(struct uvd_meter *m, uint64_t ns)
 {
 	struct uvd_observed call = {
-		.file = bed.file, .tree = uvd_file_tree(bed.file), .verb = "VERB", .duration = ns
+		.file = &bed.file->watched, .tree = uvd_file_tree(bed.file), .verb = "VERB", .duration = ns
 	};
 	const struct wanted before = counts_of(m, "VERB");
 	struct uvd_observer *o = bed.engine.observers.list[UVD_MAX_OBSERVERS];
@@ -235,7 +237,7 @@ START_TEST(test_more_verbs_than_a_meter_has_are_uncounted)
 {
 	struct uvd_meter *m = meter_begin(false, 0);
 	struct uvd_observer *o = bed.engine.observers.list[UVD_MAX_OBSERVERS];
-	struct uvd_observed call = { .file = bed.file, .tree = uvd_file_tree(bed.file) };
+	struct uvd_observed call = { .file = &bed.file->watched, .tree = uvd_file_tree(bed.file) };
 	char name[80];
 
 	call.verb = name;

@@ -280,7 +280,7 @@ START_TEST(test_a_long_access_is_not_whole_and_the_trace_says_so)
 	ck_assert_ptr_nonnull(r);
 	ck_assert_int_eq(uv_get_context(bed.fd, UV_WRITE, &async_fd, &comp_vectors), 0);
 	for (size_t len = UVD_PIECE_MAX; len <= sizeof(bytes); len++) {
-		ob = uvd_observe_begin(bed.file, &bed.call->caller, false);
+		ob = uvd_observe_begin(&bed.file->watched, uvd_file_tree(bed.file), &bed.call->caller, false);
 		uvd_observe_command(ob, bytes, len);
 		uvd_observe_end(ob, NULL, 0);
 	}
@@ -312,7 +312,7 @@ START_TEST(test_the_largest_call_fits_into_the_smallest_ring)
 	r = uvd_recorder_new(&bed.engine, dup(fd), &config, &err);
 	ck_assert_ptr_nonnull(r);
 	ck_assert_int_eq(uv_get_context(bed.fd, UV_WRITE, &async_fd, &comp_vectors), 0);
-	ob = uvd_observe_begin(bed.file, &bed.call->caller, false);
+	ob = uvd_observe_begin(&bed.file->watched, uvd_file_tree(bed.file), &bed.call->caller, false);
 	for (int i = 0; i < 2 * UVD_PIECES_MAX / UVD_PIECE_MAX; i++)
 		uvd_observe_command(ob, bytes, sizeof(bytes));
 	for (int i = 0; i < UVD_PIECE_MAX; i++)
@@ -369,7 +369,7 @@ START_TEST(test_a_recorder_of_one_process_or_one_user_sees_no_others)
 	ck_assert_uint_eq(calls_seen(&(struct uvd_recorder_config){ .one_user = true, .uid = uid }), 1);
 	ck_assert_uint_eq(calls_seen(&(struct uvd_recorder_config){ .one_user = true, .uid = uid + 1 }), 0);
 	/* A set-user-ID program that the user started. */
-	bed.file->privileged = true;
+	bed.file->watched.privileged = true;
 	ck_assert_uint_eq(calls_seen(&(struct uvd_recorder_config){ .one_user = true, .uid = uid }), 0);
 	ck_assert_uint_eq(calls_seen(&(struct uvd_recorder_config){}), 1);
 	close(async_fd);
@@ -381,9 +381,11 @@ END_TEST
 static size_t entries_seen(const struct uvd_recorder_config *config)
 {
 	const struct ib_uverbs_wc wc = { .wr_id = 1 };
-	struct uvd_observed_entry entry = {
-		.file = bed.file, .kind = UVD_QUEUE_CQ, .bytes = (const uint8_t *)&wc, .len = sizeof(wc)
-	};
+	struct uvd_observed_entry entry = { .file = &bed.file->watched,
+					    .tree = uvd_file_tree(bed.file),
+					    .kind = UVD_QUEUE_CQ,
+					    .bytes = (const uint8_t *)&wc,
+					    .len = sizeof(wc) };
 	int err, fd = memfd_create("trace", MFD_CLOEXEC);
 	struct uvd_recorder *r = uvd_recorder_new(&bed.engine, dup(fd), config, &err);
 	uint64_t lost;
@@ -407,7 +409,7 @@ START_TEST(test_a_recorder_of_one_process_or_one_user_sees_no_others_entries)
 	uid_t uid;
 
 	harness_open_with(&bed, "null", &uvd_mem_process);
-	bed.file->opened_by = getpid();
+	bed.file->watched.opened_by = getpid();
 	uid = uvd_account_uid(bed.account);
 	ck_assert_uint_eq(entries_seen(&(struct uvd_recorder_config){}), 1);
 	ck_assert_uint_eq(entries_seen(&(struct uvd_recorder_config){ .pid = getpid() }), 1);

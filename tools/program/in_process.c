@@ -362,7 +362,7 @@ int uvd_in_process_open(void)
 		return -1;
 	}
 	atomic_store(&here.next_offset, uvd_cpu_page_size());
-	here.file->opened_by = getpid();
+	here.file->watched.opened_by = getpid();
 	here.file->share = &share_ops;
 	atomic_store(&here.file_users, 1);
 	atomic_store(&here.file_open, true);
