@@ -169,7 +169,7 @@ static void cm_fuzz_run(const uint8_t *data, size_t size)
 
 	device_set(true);
 	for (int i = 0; i < 2; i++)
-		files[i] = uvd_cm_open(cm, account, 1, &file_ops, files, &err);
+		files[i] = uvd_cm_open(cm, account, 1, false, &file_ops, files, &err);
 	if (!files[0] || !files[1])
 		abort();
 	for (unsigned int n = 0; size >= STEP_HEAD && n < MOST_STEPS; n++) {

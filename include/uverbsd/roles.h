@@ -66,6 +66,8 @@ enum uvd_role {
 	UVD_ROLE_SHARE,
 	UVD_ROLE_CAPACITY,
 	UVD_ROLE_DRIVER, /* of an attribute that is the provider's */
+	UVD_ROLE_SOCKADDR,
+	UVD_ROLE_RANDOM,
 	UVD_ROLES, /* their number */
 };
 
@@ -79,7 +81,7 @@ struct uvd_field {
 	uint16_t count; /* of an array: its elements, of `size` bytes each; 0: a number */
 	enum uvd_role role;
 	uint16_t object, or_object; /* of a handle or a descriptor: UVERBS_OBJECT_..., or UVD_NO_OBJECT */
-	uint8_t beside; /* the number, from 1, of the field with an address's length or key */
+	uint8_t beside; /* the number, from 1, of the field with an address's length or key, or a socket address's size */
 	/*
 	 * The number, from 1, of the field that says if the kernel reads this one: if it has one of these flags, or one of
 	 * these values (bit N for value N). 0: the kernel always reads it.

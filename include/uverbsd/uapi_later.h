@@ -16,6 +16,19 @@
 #define UVD_WC_WITH_INVALIDATE (1 << 2)
 #define UVD_WC_IP_CSUM_OK (1 << 3)
 
+/* ---- struct sockaddr_ib of rdma/ib.h, which no header for programs has ------------------------------------------- */
+
+#define UVD_AF_IB 27 /* AF_IB of linux/socket.h */
+
+struct uvd_sockaddr_ib {
+	__u16 family;
+	__be16 pkey;
+	__be32 flowinfo;
+	__u8 gid[16];
+	__be64 sid, sid_mask;
+	__u64 scope_id;
+};
+
 /* ---- 6.17 -------------------------------------------------------------------------------------------------------- */
 
 #define UVERBS_OBJECT_DMAH 17

@@ -20,13 +20,30 @@ struct uvd_flow_kind {
 	const struct uvd_struct *of;
 };
 
+#define UVD_NO_RESPONSE SIZE_MAX
+
+/* Of a command of rdma_cm: what the others do not have. */
+struct uvd_cm_command {
+	const char *command; /* NULL: end of the list */
+	size_t response_at; /* where the request has the response's address, or UVD_NO_RESPONSE */
+	/* The response if the request's field of this number, from 1, has this value; NULL: there is only one. */
+	const struct uvd_struct *other;
+	uint8_t selector;
+	uint32_t value;
+};
+
 /* The tables. An entry without a name ends each. */
 extern const struct uvd_command_fields uvd_commands_fields[];
+extern const struct uvd_cm_command uvd_cm_commands[];
 extern const struct uvd_attr_fields uvd_attrs_fields[];
 extern const struct uvd_flow_kind uvd_flow_kinds[];
 
 /* Returns the structs of a command, or structs without fields if they are not known: bytes only. */
 const struct uvd_command_fields *uvd_command_fields(const char *command);
+/* Returns the response of a command to a request that begins with these bytes: that of QUERY depends on it. */
+const struct uvd_struct *uvd_command_response(const struct uvd_command_fields *c, const uint8_t *request, size_t len);
+/* Returns where the request of a command of rdma_cm has the response's address; UVD_NO_RESPONSE: it has none. */
+size_t uvd_cm_response_at(const char *command);
 /* Returns what is known of an attribute's value: perhaps nothing, but never NULL. */
 const struct uvd_attr_fields *uvd_attr_fields(const char *attr);
 /* Returns the kind of a flow's spec, or NULL. */

@@ -21,6 +21,32 @@ const struct uvd_command_fields *uvd_command_fields(const char *command)
 	return c ? c : &bytes_only;
 }
 
+static const struct uvd_cm_command *cm_command(const char *command)
+{
+	const struct uvd_cm_command *c = uvd_cm_commands;
+
+	while (c->command && strcmp(c->command, command))
+		c++;
+	return c->command ? c : NULL;
+}
+
+const struct uvd_struct *uvd_command_response(const struct uvd_command_fields *c, const uint8_t *request, size_t len)
+{
+	const struct uvd_cm_command *more = c->command ? cm_command(c->command) : NULL;
+	const struct uvd_field *selector = more && more->other ? &c->request->fields[more->selector - 1] : NULL;
+
+	if (!selector || uvd_field_end(selector) > len || uvd_field_get(selector, request) != more->value)
+		return c->response;
+	return more->other;
+}
+
+size_t uvd_cm_response_at(const char *command)
+{
+	const struct uvd_cm_command *more = cm_command(command);
+
+	return more ? more->response_at : UVD_NO_RESPONSE;
+}
+
 const struct uvd_attr_fields *uvd_attr_fields(const char *attr)
 {
 	static const struct uvd_attr_fields none = {};
@@ -51,7 +77,8 @@ const char *uvd_role_name(enum uvd_role role)
 		[UVD_ROLE_RESERVED] = "reserved", [UVD_ROLE_PORT] = "port",	  [UVD_ROLE_GID_INDEX] = "gid_index",
 		[UVD_ROLE_OWN_GID] = "own_gid",	  [UVD_ROLE_OWN_LID] = "own_lid", [UVD_ROLE_GUID] = "guid",
 		[UVD_ROLE_MACHINE] = "machine",	  [UVD_ROLE_TIME] = "time",	  [UVD_ROLE_SHARE] = "share",
-		[UVD_ROLE_CAPACITY] = "capacity", [UVD_ROLE_DRIVER] = "driver",
+		[UVD_ROLE_CAPACITY] = "capacity", [UVD_ROLE_DRIVER] = "driver",	  [UVD_ROLE_SOCKADDR] = "sockaddr",
+		[UVD_ROLE_RANDOM] = "random",
 	};
 
 	return names[role];
@@ -78,6 +105,8 @@ unsigned int uvd_role_needs(enum uvd_role role)
 		return UVD_SAME_MACHINE;
 	case UVD_ROLE_TIME:
 	case UVD_ROLE_DRIVER:
+	case UVD_ROLE_SOCKADDR: /* a port can be one that was free */
+	case UVD_ROLE_RANDOM:
 		return UVD_SAME_RUN;
 	default:
 		return 0;

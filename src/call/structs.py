@@ -16,20 +16,37 @@ import re
 import subprocess
 import sys
 
-HEADERS = "rdma/ib_user_verbs.h", "rdma/ib_user_ioctl_verbs.h", "infiniband/verbs.h"
+HEADERS = "netinet/in.h", "rdma/ib_user_verbs.h", "rdma/ib_user_ioctl_verbs.h", "infiniband/verbs.h", "rdma/rdma_user_cm.h"
 SIZES = {"__u8": 1, "__u16": 2, "__be16": 2, "__u32": 4, "__s32": 4, "__be32": 4, "__u64": 8, "__be64": 8}
+
+# Members that the tables have as bytes.
+BYTES = "sockaddr_in6", "__kernel_sockaddr_storage"
+# Structs whose names have a prefix of their own. All others begin with ib_uverbs_.
+OTHER_STRUCTS = "rdma_ucm_", "ib_user_path_rec", "ib_path_rec_data"
+
+# Structs that have another meaning in some commands: roles of their own, under a name that no header has.
+SAME_STRUCT = {"rdma_ucm_join_resp": "rdma_ucm_create_id_resp", "rdma_ucm_leave_mcast": "rdma_ucm_destroy_id"}
 
 # Commands whose structs have another name than the command.
 STRUCTS = {"EX_CREATE_RWQ_IND_TBL": ("ex_create_rwq_ind_table", "ex_create_rwq_ind_table_resp"),
            "EX_DESTROY_RWQ_IND_TBL": ("ex_destroy_rwq_ind_table", None), "CREATE_XSRQ": ("create_xsrq", "create_srq_resp"),
            "EX_CREATE_FLOW": ("create_flow", "create_flow_resp"), "EX_DESTROY_FLOW": ("destroy_flow", None),
            "OPEN_QP": ("open_qp", "create_qp_resp")}
+# The same of rdma_cm, where a struct's name is the command's, with rdma_ucm_ before it.
+CM_PREFIX, CM_STRUCT = "RDMA_USER_CM_CMD_", "rdma_ucm_"
+CM_STRUCTS = {"QUERY_ROUTE": ("query", "query_route_resp"), "LEAVE_MCAST": ("leave_mcast", "destroy_id_resp"),
+              "JOIN_IP_MCAST": ("join_ip_mcast", "join_resp"), "JOIN_MCAST": ("join_mcast", "join_resp"),
+              "GET_EVENT": ("get_event", "event_resp"), "MIGRATE_ID": ("migrate_id", "migrate_resp"),
+              "QUERY": ("query", "query_addr_resp"), "INIT_QP_ATTR": ("init_qp_attr", "ib_uverbs_qp_attr")}
+# The response if a field of the request has this value.
+CM_OTHER = {"QUERY": ("query_path_resp", "option", "RDMA_USER_CM_QUERY_PATH")}
 # Enumerations that have no name in the headers, or are macros of LATER until the headers have them: what their names begin with.
 UNNAMED = {"ibv_link_layer": "IBV_LINK_LAYER_", "ib_uverbs_comp_cntr_entry": "IB_UVERBS_COMP_CNTR_ENTRY_",
            "ib_uverbs_comp_cntr_modify_op": "IB_UVERBS_COMP_CNTR_MODIFY_OP_",
-           "ib_uverbs_qp_attach_comp_cntr_op": "IB_UVERBS_QP_ATTACH_COMP_CNTR_OP_"}
+           "ib_uverbs_qp_attach_comp_cntr_op": "IB_UVERBS_QP_ATTACH_COMP_CNTR_OP_", "rdma_user_cm_query": "RDMA_USER_CM_QUERY_",
+           "rdma_mc_join_flags": "RDMA_MC_JOIN_FLAG_"}
 # What the InfiniBand specification and the kernel name, and no header for programs: PortInfo's LinkWidthActive, LinkSpeedActive and
-# PortPhysicalState; the flags of completions; and the flags of open(2) that an XRC domain takes.
+# PortPhysicalState; the flags of completions; the events of rdma_cm.h; and the flags of open(2) that an XRC domain takes.
 NO_HEADER = {
     "ib_port_width": {"IB_WIDTH_1X": 1, "IB_WIDTH_4X": 2, "IB_WIDTH_8X": 4, "IB_WIDTH_12X": 8, "IB_WIDTH_2X": 16},
     "ib_port_speed": {"IB_SPEED_SDR": 1, "IB_SPEED_DDR": 2, "IB_SPEED_QDR": 4, "IB_SPEED_FDR10": 8, "IB_SPEED_FDR": 16,
@@ -38,6 +55,10 @@ NO_HEADER = {
                            "IB_PORT_PHYS_STATE_PORT_CONFIGURATION_TRAINING": 4, "IB_PORT_PHYS_STATE_LINK_UP": 5,
                            "IB_PORT_PHYS_STATE_LINK_ERROR_RECOVERY": 6, "IB_PORT_PHYS_STATE_PHY_TEST": 7},
     "ib_wc_flags": {f"IB_WC_{n}": f"UVD_WC_{n}" for n in ("GRH", "WITH_IMM", "WITH_INVALIDATE", "IP_CSUM_OK")},
+    "rdma_cm_event_type": {f"RDMA_CM_EVENT_{n}": i for i, n in enumerate((
+        "ADDR_RESOLVED", "ADDR_ERROR", "ROUTE_RESOLVED", "ROUTE_ERROR", "CONNECT_REQUEST", "CONNECT_RESPONSE", "CONNECT_ERROR",
+        "UNREACHABLE", "REJECTED", "ESTABLISHED", "DISCONNECTED", "DEVICE_REMOVAL", "MULTICAST_JOIN", "MULTICAST_ERROR", "ADDR_CHANGE",
+        "TIMEWAIT_EXIT"))},
     "open_flags": {"O_CREAT": "O_CREAT", "O_EXCL": "O_EXCL"},
 }
 # Sets whose bit N stands for the member N of an enumeration. 32 bits have none for IB_UVERBS_QPT_DRIVER, 255.
@@ -88,13 +109,26 @@ def members(tokens, i):
     return found, i + 1
 
 
+def short_name(struct):
+    """The name in roles.txt and in the tables."""
+    return struct.removeprefix("ib_uverbs_")
+
+
+def c_name(struct):
+    struct = SAME_STRUCT.get(struct, struct)
+    return f'struct {"" if struct.startswith(OTHER_STRUCTS) else "ib_uverbs_"}{struct}'
+
+
 class Headers:
     def __init__(self, later, compiler):
         """enums: the names of each enumeration, with their values as the compiler reads them."""
         text = preprocessed(compiler)
         self.structs, self.enums = {}, {}
-        for m in re.finditer(r"\bstruct\s+ib_uverbs_(\w+)\s*\{", text):
-            self.structs[m[1]] = members(tokens_of(text[m.end() - 1:m.end() + 20000]), 0)[0]
+        for m in re.finditer(r"\bstruct\s+(\w+)\s*\{", text):
+            if m[1].startswith(("ib_uverbs_", *OTHER_STRUCTS)):
+                self.structs[short_name(m[1])] = members(tokens_of(text[m.end() - 1:m.end() + 20000]), 0)[0]
+        self.structs.update((name, self.structs[same]) for name, same in SAME_STRUCT.items())
+        self.cm_commands = list(dict.fromkeys(re.findall(rf"\b{CM_PREFIX}\w+", text)))
         for m in re.finditer(r"\benum\s+(\w+)\s*\{([^}]*)\}", text):
             names = re.findall(r"(?:^|,)\s*([A-Z]\w+)", m[2])
             self.enums[m[1]] = {n: n for n in names if not n.endswith("_OPTIONAL_RANGE") and "RESERVED" not in n}
@@ -115,6 +149,10 @@ def words_of(enum, names):
     return prefix, [(n[len(prefix):], n) for n in names]
 
 
+def object_id(name):
+    return f'UVERBS{"D" if name.startswith("CM_") else ""}_OBJECT_{name}'
+
+
 class Role:
     """What roles.txt says of one field: its role, and when the kernel reads it."""
     def __init__(self, text):
@@ -131,7 +169,7 @@ class Role:
         """The members of struct uvd_field that follow from the role alone."""
         yield f".role = UVD_ROLE_{self.kind.upper()}"
         if self.kind in ("handle", "fd"):
-            ids = [f"UVERBS_OBJECT_{name}" for name in self.of.split("|") if name != "FILE"]
+            ids = [object_id(name) for name in self.of.split("|") if name != "FILE"]
             yield f".object = {ids[0] if ids else 'UVD_NO_OBJECT'}, .or_object = {ids[1] if len(ids) > 1 else 'UVD_NO_OBJECT'}"
             yield from (f".{word} = true" for word in ("makes", "ends", "renews", "optional") if word in self.args)
         if self.kind in ("count", "log", "size", "bytes_of"):
@@ -195,9 +233,9 @@ class Tables:
         if role.of == "specs":
             return '"specs", NULL, .tail_role = UVD_ROLE_SPECS'
         if kind not in SIZES:
-            return f'"{name}", &{self.struct(kind.replace("ib_uverbs_", ""))}, .tail_role = UVD_ROLE_STRUCT'
+            return f'"{name}", &{self.struct(short_name(kind))}, .tail_role = UVD_ROLE_STRUCT'
         number = Role(" ".join(role.args) or "unknown")
-        return f'"{name}", NULL, .tail_role = UVD_ROLE_{number.kind.upper()}, .tail_object = UVERBS_OBJECT_{number.of}'
+        return f'"{name}", NULL, .tail_role = UVD_ROLE_{number.kind.upper()}, .tail_object = {object_id(number.of)}'
 
     def leaves(self, kinds, of, own, label, path, begins, selector):
         """The leaves of a struct, those of the structs in it, and its flexible array. own: the name in `of`, label: in all."""
@@ -210,11 +248,18 @@ class Tables:
                 tail = self.tail(name, kind, role)
             elif not isinstance(kind, list) and kind in SIZES:
                 found.append(Leaf(label + name, path + name, kind, dimension, role, label, begins, selector))
+            elif not isinstance(kind, list) and kind in BYTES:
+                found.append(Leaf(label + name, path + name, "__u8", f"sizeof(struct {kind})", role, label, begins, selector))
+            elif dimension:
+                for i in range(int(dimension)):
+                    struct = short_name(kind)
+                    found += self.leaves(self.headers.structs[struct], struct, "", f"{label}{name}.{i}.", f"{path}{name}[{i}].",
+                                         f"{label}{name}.{i}.", selector)[0]
             else:
                 inner = (begins, role) if role and role.selector else selector
                 dot = f"{name}." if name else ""
                 shown = label + ("" if name in FLAT else dot)
-                struct = None if isinstance(kind, list) else kind.replace("ib_uverbs_", "")
+                struct = None if isinstance(kind, list) else short_name(kind)
                 args = (self.headers.structs[struct], struct, "") if struct else (kind, of, own + dot)
                 more = self.leaves(*args, shown, path + dot, shown if struct else begins, inner)
                 found += more[0]
@@ -241,12 +286,12 @@ class Tables:
     def place_of(struct, leaf):
         """The beginning of a field's initializer: its name and its place in the struct."""
         count = f".count = {leaf.dimension}, " if leaf.dimension else ""
-        return f'\t{{ "{leaf.label}", offsetof(struct ib_uverbs_{struct}, {leaf.path}), {SIZES[leaf.kind]}, {count}'
+        return f'\t{{ "{leaf.label}", offsetof({c_name(struct)}, {leaf.path}), {SIZES[leaf.kind]}, {count}'
 
     def initializer(self, struct, leaves, leaf):
         more = [".big = true"] * leaf.kind.startswith("__be")
         more += leaf.role.initializers()
-        if leaf.role.kind in ("address", "at"):
+        if leaf.role.kind in ("address", "at") or (leaf.role.kind == "sockaddr" and leaf.role.of):
             more.append(f".beside = {self.place(leaves, leaf.label, leaf.near + leaf.role.of, leaf.begins + leaf.role.of)}")
         more += self.selection(leaves, leaf)
         more += [f".words = {self.words(leaf.role)}"] * (self.words(leaf.role) != "NULL")
@@ -261,7 +306,7 @@ class Tables:
         lines = "".join(self.initializer(name, leaves, leaf) for leaf in leaves)
         reserved = "".join(self.place_of(name, leaf) + ".role = UVD_ROLE_RESERVED },\n"
                            for leaf in all_leaves if leaf.role.kind == "reserved")
-        self.out.append(f'static const struct uvd_struct {symbol} = {{ "{name}", sizeof(struct ib_uverbs_{name}), '
+        self.out.append(f'static const struct uvd_struct {symbol} = {{ "{name}", sizeof({c_name(name)}), '
                         f"(const struct uvd_field[]){{\n{lines}\t{{}} }}, {tail or 'NULL'}, "
                         f".reserved = (const struct uvd_field[]){{\n{reserved}\t{{}} }} }};")
         self.done[symbol] = True
@@ -275,6 +320,29 @@ class Tables:
         request, response = STRUCTS.get(short, (short.lower(), short.lower() + "_resp"))
         return f'\t{{ "{name}", {self.pointer(request)}, {self.pointer(response)} }},\n'
 
+    def cm_structs(self, name):
+        """The names of a command's structs; of a command that has none, "none"."""
+        short = name.removeprefix(CM_PREFIX)
+        pair = CM_STRUCTS.get(short, (short.lower(), short.lower() + "_resp"))
+        return [short_name(p) if p.startswith("ib_uverbs_") else CM_STRUCT + p for p in pair]
+
+    def cm_command(self, name):
+        request, response = self.cm_structs(name)
+        return f'\t{{ "{name}", {self.pointer(request)}, {self.pointer(response)} }},\n'
+
+    def cm_more(self, name):
+        """The entry of a command in uvd_cm_commands."""
+        request, response = self.cm_structs(name)
+        at, other = "UVD_NO_RESPONSE", ""
+        if response in self.headers.structs:
+            at = f"offsetof({c_name(request)}, response)"
+        if name.removeprefix(CM_PREFIX) in CM_OTHER:
+            struct, field, value = CM_OTHER[name.removeprefix(CM_PREFIX)]
+            leaves = [leaf for leaf in self.leaves(self.headers.structs[request], request, "", "", "", "", None)[0]
+                      if leaf.role.kind != "reserved"]
+            other = f", {self.pointer(CM_STRUCT + struct)}, {self.place(leaves, name, field)}, {value}"
+        return f'\t{{ "{name}", {at}{other} }},\n'
+
     def attribute(self, name, role):
         of = self.pointer(role.of) if role.kind == "struct" else "NULL"
         more = [x for x in role.initializers() if not x.startswith(".role")]
@@ -287,16 +355,18 @@ def main():
     catalogue = json.loads(pathlib.Path(sys.argv[2]).read_text())
     names = [c["name"] for o in catalogue["objects"] for c in o["commands"]]
     t = Tables(Headers(pathlib.Path(sys.argv[3]).read_text(), sys.argv[4:]), roles)
-    commands = "".join(t.command(n) for n in names)
+    commands = "".join(t.command(n) for n in names) + "".join(t.cm_command(n) for n in t.headers.cm_commands)
+    cm = "".join(t.cm_more(n) for n in t.headers.cm_commands)
     attrs = "".join(t.attribute(name, role) for name, role in roles.rows["attributes"].items())
     specs = "".join(f'\t{{ "{s}", IBV_FLOW_SPEC_{s}, {t.pointer("flow_spec_" + of)} }},\n' for s, of in SPECS.items())
     print("/* Generated by src/call/structs.py. */")
     print("".join(f"#include <{h}>\n" for h in HEADERS), "#include <fcntl.h>\n#include <stddef.h>\n\n",
-          '#include "call/call.h"\n#include "uverbsd/uapi_later.h"\n', sep="")
+          '#include "call/call.h"\n#include "uverbsd/abi.h"\n#include "uverbsd/uapi_later.h"\n', sep="")
     print('static const struct uvd_field no_field[] = { {} };')
     print('static const struct uvd_struct no_fields = { .name = "", .fields = no_field, .reserved = no_field };')
     print("\n".join(t.out))
     print(f"const struct uvd_command_fields uvd_commands_fields[] = {{\n{commands}\t{{}} }};")
+    print(f"const struct uvd_cm_command uvd_cm_commands[] = {{\n{cm}\t{{}} }};")
     print(f"const struct uvd_attr_fields uvd_attrs_fields[] = {{\n{attrs}\t{{}} }};")
     print(f"const struct uvd_flow_kind uvd_flow_kinds[] = {{\n{specs}\t{{}} }};")
 

@@ -11,8 +11,8 @@ size_t cm_addr_size(uint16_t family)
 		return sizeof(struct sockaddr_in);
 	case AF_INET6:
 		return sizeof(struct sockaddr_in6);
-	case CM_AF_IB:
-		return sizeof(struct cm_sockaddr_ib);
+	case UVD_AF_IB:
+		return sizeof(struct uvd_sockaddr_ib);
 	default:
 		return 0;
 	}
@@ -27,7 +27,7 @@ bool cm_addr_is_any(const union cm_addr *addr)
 		return !addr->in.sin_addr.s_addr;
 	case AF_INET6:
 		return !memcmp(&addr->in6.sin6_addr, zero, sizeof(zero));
-	case CM_AF_IB:
+	case UVD_AF_IB:
 		return !memcmp(addr->ib.gid, zero, sizeof(zero));
 	default:
 		return true;
@@ -43,7 +43,7 @@ bool cm_addr_is_loopback(const union cm_addr *addr)
 		return ntohl(addr->in.sin_addr.s_addr) >> 24 == 127;
 	case AF_INET6:
 		return !memcmp(&addr->in6.sin6_addr, one, sizeof(one));
-	case CM_AF_IB:
+	case UVD_AF_IB:
 		return !memcmp(addr->ib.gid, one, sizeof(one));
 	default:
 		return false;
@@ -57,7 +57,7 @@ bool cm_addr_is_multicast(const union cm_addr *addr)
 		return ntohl(addr->in.sin_addr.s_addr) >> 28 == 0xe;
 	case AF_INET6:
 		return addr->in6.sin6_addr.s6_addr[0] == 0xff;
-	case CM_AF_IB:
+	case UVD_AF_IB:
 		return addr->ib.gid[0] == 0xff;
 	default:
 		return false;
@@ -86,7 +86,7 @@ uint16_t cm_addr_port(const union cm_addr *addr)
 		return ntohs(addr->in.sin_port);
 	case AF_INET6:
 		return ntohs(addr->in6.sin6_port);
-	case CM_AF_IB:
+	case UVD_AF_IB:
 		return (uint16_t)(be64toh(addr->ib.sid) & be64toh(addr->ib.sid_mask));
 	default:
 		return 0;
@@ -102,7 +102,7 @@ void cm_addr_set_port(union cm_addr *addr, uint16_t port)
 	case AF_INET6:
 		addr->in6.sin6_port = htons(port);
 		break;
-	case CM_AF_IB:
+	case UVD_AF_IB:
 		addr->ib.sid = htobe64((be64toh(addr->ib.sid) & ~UINT64_C(0xffff)) | port);
 		addr->ib.sid_mask = htobe64(be64toh(addr->ib.sid_mask) | 0xffff);
 		break;
@@ -120,7 +120,7 @@ void cm_addr_gid(const union cm_addr *addr, uint8_t gid[16])
 	case AF_INET6:
 		memcpy(gid, &addr->in6.sin6_addr, 16);
 		break;
-	case CM_AF_IB:
+	case UVD_AF_IB:
 		memcpy(gid, addr->ib.gid, 16);
 		break;
 	}

@@ -89,7 +89,7 @@ static int accept_ud(struct cm_id *id, const struct rdma_ucm_accept *in)
 	if (!in->conn_param.valid)
 		return cm_send_sidr_rep(id, CM_SIDR_SUCCESS, NULL);
 	id_set_qp(id, &in->conn_param);
-	if (id->src.family == CM_AF_IB && in->conn_param.qkey) /* with IP addresses all have one */
+	if (id->src.family == UVD_AF_IB && in->conn_param.qkey) /* with IP addresses all have one */
 		id->qkey = in->conn_param.qkey;
 	return cm_send_sidr_rep(id, CM_SIDR_SUCCESS, &in->conn_param);
 }

@@ -114,9 +114,9 @@ static bool port_has(const struct cm_device *device, const struct uvd_port_confi
 	uint8_t gid[16];
 
 	cm_addr_gid(addr, gid);
-	if (is_ib && addr->family != CM_AF_IB)
+	if (is_ib && addr->family != UVD_AF_IB)
 		return cm_addr_is_loopback(addr) || gids_have(device->ips.gids, device->ips.num, gid);
-	return is_ib == (addr->family == CM_AF_IB) && gids_have(port->gids, port->num_gids, gid);
+	return is_ib == (addr->family == UVD_AF_IB) && gids_have(port->gids, port->num_gids, gid);
 }
 
 bool cm_device_find(struct uvd_cm *cm, const union cm_addr *addr, struct cm_device **device, uint8_t *port)
@@ -152,7 +152,7 @@ void cm_id_drop_device(struct cm_id *id)
 /* An address of IPoIB has the first GID of its port. */
 static void end_gid(const struct cm_id *id, const union cm_addr *addr, uint8_t gid[16])
 {
-	if (id->device && cm_id_is_ib(id) && addr->family != CM_AF_IB)
+	if (id->device && cm_id_is_ib(id) && addr->family != UVD_AF_IB)
 		memcpy(gid, cm_id_port(id)->gids[0].raw, 16);
 	else
 		cm_addr_gid(addr, gid);

@@ -6,28 +6,17 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <rdma/rdma_user_cm.h>
+#include <uverbsd/uapi_later.h>
 #include "cm/cm.h"
 #include "core/core.h"
 
 /* ---- addresses (address.c) --------------------------------------------------------------------------------------- */
 
-enum { CM_AF_IB = 27 /* Linux's; the C library has no name for it */ };
-
-/* struct sockaddr_ib, which no header of the kernel's ABI has. */
-struct cm_sockaddr_ib {
-	uint16_t family;
-	__be16 pkey;
-	__be32 flowinfo;
-	uint8_t gid[16];
-	__be64 sid, sid_mask;
-	uint64_t scope_id;
-};
-
 union cm_addr {
 	uint16_t family;
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
-	struct cm_sockaddr_ib ib;
+	struct uvd_sockaddr_ib ib;
 	uint8_t bytes[sizeof(struct __kernel_sockaddr_storage)];
 };
 
@@ -192,10 +181,10 @@ struct cm_event {
 
 struct uvd_cm_file {
 	struct uvd_cm *cm;
+	struct uvd_watched watched;
 	unsigned int ref; /* under the lock */
 	bool closed;
 	struct uvd_account *account; /* a reference, or NULL */
-	pid_t opener;
 	const struct uvd_cm_file_ops *ops;
 	void *owner;
 	struct list_head ids, mcasts;
@@ -214,6 +203,7 @@ enum { CM_BUCKETS = 4096 };
 
 struct uvd_cm {
 	struct uvd_engine *engine;
+	struct uvd_cm_tree *tree;
 	struct uvd_device_watch watch;
 	pthread_mutex_t lock; /* protects all that follows, and all that hangs on it */
 	struct list_head devices;

@@ -110,7 +110,7 @@ static uint16_t port_space_ib(struct cm_id *id)
 {
 	static const uint16_t spaces[] = { RDMA_PS_IB, RDMA_PS_TCP, RDMA_PS_UDP };
 	const uint64_t of_space = UINT64_C(0xffffffffffff0000);
-	struct cm_sockaddr_ib *ib = &id->src.ib;
+	struct uvd_sockaddr_ib *ib = &id->src.ib;
 	const uint64_t mask = be64toh(ib->sid_mask) & of_space, sid = be64toh(ib->sid) & mask;
 	const uint16_t port = cm_addr_port(&id->src);
 
@@ -128,7 +128,7 @@ static uint16_t port_space_ib(struct cm_id *id)
 
 int cm_port_get(struct cm_id *id, bool may)
 {
-	const uint16_t ps = id->src.family == CM_AF_IB ? port_space_ib(id) : id->ps, port = cm_addr_port(&id->src);
+	const uint16_t ps = id->src.family == UVD_AF_IB ? port_space_ib(id) : id->ps, port = cm_addr_port(&id->src);
 
 	if (!ps)
 		return -EPROTONOSUPPORT;
@@ -160,7 +160,7 @@ static bool listens_for(const struct cm_id *id, const union cm_addr *dst, const 
 	if (id->state != CM_LISTEN || (id->device && id->device != device))
 		return false;
 	if (cm_addr_is_any(&id->src))
-		return id->src.family == dst->family || (!id->afonly && id->src.family != CM_AF_IB);
+		return id->src.family == dst->family || (!id->afonly && id->src.family != UVD_AF_IB);
 	return cm_addr_equal(&id->src, dst);
 }
 

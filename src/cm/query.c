@@ -92,17 +92,17 @@ static int query_addr(struct cm_cmd *c, const struct cm_id *id)
 /* rdma_get_service_id() */
 static __be64 service_id(const struct cm_id *id, const union cm_addr *addr)
 {
-	return addr->family == CM_AF_IB ? addr->ib.sid : htobe64((uint64_t)id->ps << 16 | cm_addr_port(addr));
+	return addr->family == UVD_AF_IB ? addr->ib.sid : htobe64((uint64_t)id->ps << 16 | cm_addr_port(addr));
 }
 
 static void gid_addr(const struct cm_id *id, const union cm_addr *addr, const uint8_t gid[16],
-		     struct cm_sockaddr_ib *ib)
+		     struct uvd_sockaddr_ib *ib)
 {
-	if (addr->family == CM_AF_IB) {
+	if (addr->family == UVD_AF_IB) {
 		*ib = addr->ib;
 		return;
 	}
-	*ib = (struct cm_sockaddr_ib){ .family = CM_AF_IB, .sid = service_id(id, addr) };
+	*ib = (struct uvd_sockaddr_ib){ .family = UVD_AF_IB, .sid = service_id(id, addr) };
 	if (id->device && cm_id_is_ib(id))
 		ib->pkey = htobe16(0xffff);
 	memcpy(ib->gid, gid, 16);
@@ -111,7 +111,7 @@ static void gid_addr(const struct cm_id *id, const union cm_addr *addr, const ui
 static int query_gid(struct cm_cmd *c, const struct cm_id *id)
 {
 	struct rdma_ucm_query_addr_resp resp = {};
-	struct cm_sockaddr_ib ib;
+	struct uvd_sockaddr_ib ib;
 	uint8_t sgid[16] = {}, dgid[16] = {};
 
 	if (c->out_size < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))

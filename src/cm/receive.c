@@ -57,7 +57,7 @@ static void child_init(struct cm_id *child, const struct cm_msg *msg)
 
 static struct cm_event *request_event(struct cm_id *listener, struct cm_id *child, const struct cm_msg *msg)
 {
-	const bool is_ip = child->src.family != CM_AF_IB, is_ud = msg->type == CM_SIDR_REQ;
+	const bool is_ip = child->src.family != UVD_AF_IB, is_ud = msg->type == CM_SIDR_REQ;
 	const unsigned int room = (is_ud ? CM_SIDR_REQ_DATA : CM_REQ_DATA) - (is_ip ? CM_IP_HEADER : 0);
 	struct cm_event *ev = cm_event_new(listener, CM_EVENT_CONNECT_REQUEST, 0);
 

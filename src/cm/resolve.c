@@ -40,7 +40,7 @@ static int bind_device(struct cm_id *id)
 	if (cm_addr_is_any(&id->src))
 		return 0;
 	if (!cm_device_find(id->cm, &id->src, &device, &port))
-		return id->src.family == CM_AF_IB ? -ENODEV : -EADDRNOTAVAIL;
+		return id->src.family == UVD_AF_IB ? -ENODEV : -EADDRNOTAVAIL;
 	cm_id_set_device(id, device, port);
 	return 0;
 }
@@ -136,7 +136,7 @@ static int bind_source(struct cm_id *id, const union cm_addr *src, const union c
 	any.family = dst->family;
 	if (dst->family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&dst->in6.sin6_addr))
 		any.in6.sin6_scope_id = dst->in6.sin6_scope_id;
-	if (dst->family == CM_AF_IB) {
+	if (dst->family == UVD_AF_IB) {
 		any.ib.pkey = dst->ib.pkey;
 		any.ib.sid = dst->ib.sid & htobe64(UINT64_C(0xffffffffffff0000));
 		any.ib.sid_mask = htobe64(UINT64_C(0xffffffffffff0000));

@@ -153,7 +153,7 @@ static int msg_set_data(struct cm_msg *msg, const void *data, size_t len, size_t
 /* How much of a message's data a client has: that of IP addresses shares it with their header. */
 static size_t room_for_client(const struct cm_id *id, size_t room)
 {
-	return id->src.family == CM_AF_IB ? room : room - CM_IP_HEADER;
+	return id->src.family == UVD_AF_IB ? room : room - CM_IP_HEADER;
 }
 
 static void msg_set_param(struct cm_msg *msg, const struct rdma_ucm_conn_param *param, const struct rdma_ucm_ece *ece)
