@@ -94,6 +94,7 @@ enum uverbsd_tree_access {
 #define UVERBSD_TREE_COMMAND_RESP 0x02 /* plain command whose request begins with the response's address */
 #define UVERBSD_TREE_COMMAND_UDATA 0x04 /* takes driver data */
 #define UVERBSD_TREE_COMMAND_NO_CONTEXT 0x08 /* works before GET_CONTEXT */
+#define UVERBSD_TREE_COMMAND_CM 0x10 /* of /dev/infiniband/rdma_cm, with its header: struct rdma_ucm_cmd_hdr */
 
 /* The size has no upper limit. */
 #define UVERBSD_TREE_LEN_ANY 0xffff
@@ -185,6 +186,13 @@ enum {
 	/* CONST, __u64: 1 for active, 0 for down. Other values are EINVAL. */
 	UVERBSD_ATTR_PORT_SET_STATE_UP,
 };
+
+/*
+ * The objects of /dev/infiniband/rdma_cm, in rows that describe its commands. They have no methods, and no device has
+ * them: they are numbers in that node's own tables.
+ */
+#define UVERBSD_OBJECT_CM_ID 0x1042 /* an identifier: struct rdma_cm_id */
+#define UVERBSD_OBJECT_CM_MCAST 0x1043 /* its membership of a multicast group */
 
 /*
  * Counters of a QP, a method of UVERBS_OBJECT_COUNTERS. In the kernel a counters object only counts flows, and stock

@@ -109,6 +109,7 @@ enum uvd_write_flags {
 	UVD_WRITE_RESP = 1 << 1, /* plain command: the request begins with the u64 address of the response */
 	UVD_WRITE_UDATA = 1 << 2, /* bytes beyond req_size and resp_size are driver data */
 	UVD_WRITE_NO_CONTEXT = 1 << 3, /* allowed before GET_CONTEXT */
+	UVD_WRITE_CM = 1 << 4, /* of the node rdma_cm; its own front reads it (src/cm) */
 };
 
 /* A command of the write() ABI. UVERBS_METHOD_INVOKE_WRITE of the ioctl ABI uses the same row. */

@@ -36,6 +36,7 @@ static void cm_tables_free(struct uvd_cm *cm)
 	free(cm->by_port);
 	free(cm->ids.entries);
 	free(cm->mcasts.entries);
+	uvd_cm_tree_free(cm->tree);
 	free(cm);
 }
 
@@ -50,7 +51,8 @@ struct uvd_cm *uvd_cm_new(struct uvd_engine *engine, int *err)
 	cm->by_remote = buckets_new();
 	cm->by_remote_qp = buckets_new();
 	cm->by_port = buckets_new();
-	if (!cm->by_comm || !cm->by_remote || !cm->by_remote_qp || !cm->by_port) {
+	cm->tree = uvd_cm_tree_new(engine->log, err);
+	if (!cm->by_comm || !cm->by_remote || !cm->by_remote_qp || !cm->by_port || !cm->tree) {
 		cm_tables_free(cm);
 		return NULL;
 	}
@@ -189,7 +191,7 @@ int cm_id_get_bound(struct uvd_cm_file *file, uint32_t number, struct cm_id **id
 
 /* ---- files --------------------------------------------------------------------------------------------------------- */
 
-struct uvd_cm_file *uvd_cm_open(struct uvd_cm *cm, struct uvd_account *account, pid_t opener,
+struct uvd_cm_file *uvd_cm_open(struct uvd_cm *cm, struct uvd_account *account, pid_t opener, bool privileged,
 				const struct uvd_cm_file_ops *ops, void *owner, int *err)
 {
 	struct uvd_cm_file *file;
@@ -206,7 +208,9 @@ struct uvd_cm_file *uvd_cm_open(struct uvd_cm *cm, struct uvd_account *account, 
 	file->cm = cm;
 	file->ref = 1;
 	file->account = account ? uvd_account_ref(account) : NULL;
-	file->opener = opener;
+	uvd_watched_init(&file->watched, cm->engine, UVD_CM_NODE, UVD_NO_NUMBER, file->account);
+	file->watched.privileged = privileged;
+	file->watched.opened_by = opener;
 	file->ops = ops;
 	file->owner = owner;
 	INIT_LIST_HEAD(&file->ids);
@@ -244,6 +248,8 @@ void uvd_cm_close(struct uvd_cm_file *file)
 {
 	struct uvd_cm *cm = file->cm;
 
+	if (uvd_is_watched(&cm->engine->observers))
+		uvd_observe_close(&file->watched);
 	cm_lock(cm);
 	file->closed = true;
 	file->ops = NULL;

@@ -19,6 +19,8 @@
 #include "util/util.h"
 
 struct uvd_account;
+struct uvd_log;
+struct uvd_tree;
 struct uvd_cm; /* the connection manager of one engine */
 struct uvd_cm_file; /* one open of the node: struct ucma_file */
 struct uvd_engine;
@@ -58,9 +60,9 @@ void uvd_cm_free(struct uvd_cm *cm);
 
 /*
  * Opens the node. The account pays for the file, its identifiers and events; NULL: nobody does. opener: the process, for MIGRATE_ID and
- * for status. Returns NULL, with a negative errno in *err.
+ * for status. privileged: it may do more than its user (struct uvd_watched). Returns NULL, with a negative errno in *err.
  */
-struct uvd_cm_file *uvd_cm_open(struct uvd_cm *cm, struct uvd_account *account, pid_t opener,
+struct uvd_cm_file *uvd_cm_open(struct uvd_cm *cm, struct uvd_account *account, pid_t opener, bool privileged,
 				const struct uvd_cm_file_ops *ops, void *owner, int *err);
 /* The last close: destroys the identifiers, as their DESTROY_ID would. No call may be in progress, and none may wait. */
 void uvd_cm_close(struct uvd_cm_file *file);
@@ -94,6 +96,15 @@ bool uvd_cm_wait(struct uvd_cm_file *file, struct uvd_cm_waiter *waiter);
 bool uvd_cm_wait_end(struct uvd_cm_file *file, struct uvd_cm_waiter *waiter);
 /* For poll(): POLLIN, or 0 (ucma_poll()). */
 bool uvd_cm_has_events(struct uvd_cm_file *file);
+
+/*
+ * The node's commands as a parse tree of write() commands with UVD_WRITE_CM. It is the same for each ABI 4, the kernel's,
+ * too, and no client can ask for it. NULL: *err is -ENOMEM.
+ */
+struct uvd_cm_tree;
+struct uvd_cm_tree *uvd_cm_tree_new(struct uvd_log *log, int *err);
+void uvd_cm_tree_free(struct uvd_cm_tree *t);
+const struct uvd_tree *uvd_cm_tree_of(const struct uvd_cm_tree *t);
 
 /* The facts about an identifier, for a status. Addresses with their ports; "": none. */
 struct uvd_cm_facts {

@@ -5,6 +5,9 @@
 
 #include "cm/internal.h"
 
+/* The names of all commands begin so. */
+#define CM_PREFIX "RDMA_USER_CM_CMD_"
+
 enum { CM_MOST_IN = sizeof(struct rdma_ucm_accept), CM_MOST_OUT = 440 /* of QUERY: six paths */ };
 
 /* A command that is being carried out. */
@@ -32,10 +35,12 @@ struct cm_cmd {
 
 /* Their results: 0, a negative errno, UVD_CM_WAITS. */
 struct cm_row {
-	const char *name;
+	uint16_t object; /* UVERBSD_OBJECT_... */
+	const char *name; /* the kernel's, RDMA_USER_CM_CMD_... */
 	size_t in; /* bytes of the struct, which the kernel reads whatever the header says */
 	size_t least_in; /* if not 0, the header must have so many, and the rest of the struct is 0 */
 	size_t response; /* where the struct has the response's address */
+	size_t out; /* the bytes of the longest response; 0: there is none */
 	size_t least_out;
 	/* Checks of the struct, and questions about the client: without the lock. NULL: none */
 	int (*check)(struct cm_cmd *c);

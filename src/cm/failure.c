@@ -36,7 +36,7 @@ void cm_log_failure(struct cm_cmd *c, uint32_t number, const struct cm_row *row,
 {
 	struct uvd_log *log = c->file->cm->engine->log;
 	const uid_t user = c->caller->log_user;
-	const char *name = row ? row->name : "command";
+	const char *name = row ? row->name + sizeof(CM_PREFIX) - 1 : "command";
 	const pid_t tgid = uvd_caller_tgid(c->caller);
 	const int pid = tgid > 0 ? tgid : c->caller->tid;
 

@@ -111,7 +111,7 @@ static int migrated_from(struct cm_cmd *c, struct uvd_cm_file **from)
 	if (!id)
 		return -ENOENT;
 	*from = id->file;
-	return id->file->opener == c->caller->tgid ? 0 : -EINVAL;
+	return id->file->watched.opened_by == c->caller->tgid ? 0 : -EINVAL;
 }
 
 /* The identifier's new file pays for it from now on. */

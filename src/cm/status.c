@@ -59,7 +59,7 @@ static void facts_take(const struct cm_id *id, struct uvd_cm_facts *facts)
 		.qp_num = id->qpn,
 		.space = space_name(id->ps),
 		.state = cm_state_name(id->state),
-		.pid = id->file->opener,
+		.pid = id->file->watched.opened_by,
 		.uid = id->account ? uvd_account_uid(id->account) : 0,
 	};
 	if (id->device)

@@ -118,18 +118,36 @@ static int begin(struct cm_cmd *c, const struct source *s, struct rdma_ucm_cmd_h
 	return *row ? 0 : cm_wrong(c, "hdr.cmd", hdr->cmd, -ENOSYS);
 }
 
+static struct uvd_observation *observe(struct uvd_cm_file *file, const struct source *s)
+{
+	const struct uvd_tree *tree = uvd_cm_tree_of(file->cm->tree);
+	struct uvd_observation *ob = uvd_observe_begin(&file->watched, tree, s->caller, false);
+
+	if (ob && s->data)
+		uvd_observe_command(ob, s->data, s->size);
+	return ob;
+}
+
 static long write_command(struct uvd_cm_file *file, const struct source *s)
 {
+	struct uvd_observation *ob = uvd_is_watched(&file->cm->engine->observers) ? observe(file, s) : NULL;
 	struct cm_cmd c = { .file = file, .caller = s->caller };
 	struct rdma_ucm_cmd_hdr hdr = {};
 	const struct cm_row *row = NULL;
-	int err = begin(&c, s, &hdr, &row) ?: carry_out(&c, row, s);
+	const int err = begin(&c, s, &hdr, &row) ?: carry_out(&c, row, s);
+	const long result = err ?: (long)s->size;
 
-	if (!err)
-		return (long)s->size;
-	if (err != UVD_CM_WAITS && err != UVD_CM_IS_SHORT)
+	/* The transport makes the call anew. */
+	if (err == UVD_CM_WAITS || err == UVD_CM_IS_SHORT) {
+		if (ob)
+			uvd_observe_drop(ob);
+		return err;
+	}
+	if (err)
 		cm_log_failure(&c, hdr.cmd, row, err);
-	return err;
+	if (ob)
+		uvd_observe_end(ob, row ? row->name : NULL, result);
+	return result;
 }
 
 long uvd_cm_write(struct uvd_cm_file *file, struct uvd_caller *caller, const void *data, size_t size)

@@ -37,7 +37,8 @@ static int cm_node_open(struct cuse_file *f, struct uvd_account *account)
 {
 	int err = 0;
 
-	f->priv = uvd_cm_open(f->cuse->config.cm, account, f->opener.tgid, &cm_node_file_ops, f, &err);
+	f->priv = uvd_cm_open(f->cuse->config.cm, account, f->opener.tgid, f->opener.privileged, &cm_node_file_ops, f,
+			      &err);
 	return f->priv ? 0 : err;
 }
 

@@ -173,7 +173,7 @@ static int cm_file_init(struct uvd_run_cm_file *f, struct uvd_cm *cm, struct uvd
 	theirs = err ? err : cm_file_pair(f, flags);
 	if (theirs < 0)
 		return theirs;
-	f->file = uvd_cm_open(cm, c->account, f->opener.who.tgid, ops, f, &err);
+	f->file = uvd_cm_open(cm, c->account, f->opener.who.tgid, f->opener.who.privileged, ops, f, &err);
 	if (f->file)
 		return theirs;
 	close(theirs);

@@ -40,8 +40,8 @@ void conversation_begin_with(struct conversation *v, const struct uvd_persona *p
 	v->dev = uvd_device_new(&v->engine, &config, &err);
 	ck_assert_int_eq(err, 0);
 	v->caller = uvd_host_caller(&uvd_mem_process, &uvd_proc_local, v->account);
-	v->a = uvd_cm_open(v->cm, v->account, 1, &ops_a, v, &err);
-	v->b = uvd_cm_open(v->cm, v->account, 1, &ops_b, v, &err);
+	v->a = uvd_cm_open(v->cm, v->account, 1, false, &ops_a, v, &err);
+	v->b = uvd_cm_open(v->cm, v->account, 1, false, &ops_b, v, &err);
 	ck_assert(v->a && v->b);
 }
 

@@ -17,6 +17,8 @@ static bool field_set_array(const struct uvd_script *s, const struct uvd_field *
 
 	if (len == sizeof(struct in6_addr) && inet_pton(AF_INET6, text, at) == 1)
 		return true;
+	if (f->role == UVD_ROLE_SOCKADDR && uvd_sockaddr_parse(text, at, len))
+		return true;
 	if (!uvd_value_bytes(s, f->name, text, &bytes))
 		return false;
 	ok = bytes.len <= len;
@@ -65,8 +67,13 @@ void uvd_words_result(json_t *results, const char *name, const struct uvd_words 
 
 void uvd_field_result(json_t *results, const char *name, const struct uvd_field *f, const uint8_t *data)
 {
+	char text[UVD_SOCKADDR_TEXT];
 	uint64_t value;
 
+	if (f->role == UVD_ROLE_SOCKADDR && uvd_sockaddr_format(data + f->at, uvd_field_bytes(f), text)) {
+		json_object_set_new(results, name, json_string(text));
+		return;
+	}
 	if (f->count) {
 		uvd_result_set_hex(results, name, data + f->at, uvd_field_bytes(f));
 		return;

@@ -45,6 +45,8 @@ static void plain_method(const struct uverbsd_tree_row *row, char name[UVD_SHORT
 		rest = name_after(row->name, "UVERBSD_METHOD_");
 	if (rest == row->name)
 		rest = name_after(row->name, "IB_USER_VERBS_CMD_");
+	if (rest == row->name)
+		rest = name_after(row->name, "RDMA_USER_CM_CMD_");
 	if (rest == row->name && row->kind == UVERBSD_TREE_COMMAND && row->flags & UVERBSD_TREE_COMMAND_EX)
 		snprintf(name, UVD_SHORT_NAME, "EX_%.60s", name_after(row->name, "IB_USER_VERBS_EX_CMD_"));
 	else

@@ -14,7 +14,8 @@
 #include "persona/persona.h"
 #include "util/util.h"
 
-enum { MAX_WORDS = 128, MAX_MEMORY = 1 << 30 };
+/* HEX: digits of bytes that are printed. */
+enum { MAX_WORDS = 128, MAX_MEMORY = 1 << 30, HEX = 128 };
 
 void uvd_script_complain(const struct uvd_script *s, const char *fmt, ...)
 {
@@ -85,7 +86,13 @@ bool uvd_script_open(struct uvd_script *s, const char *node)
 		uvd_script_complain(s, "%s: %s", node, uvd_errno_name(errno));
 		return false;
 	}
-	return learn_tree(s, node);
+	if (!uvd_node_is_cm(node))
+		return learn_tree(s, node);
+	s->has_context = true; /* there is none */
+	if (uvd_view_cm(&s->view))
+		return false;
+	uvd_view_finish(&s->view);
+	return true;
 }
 
 void uvd_script_close(struct uvd_script *s)
@@ -118,6 +125,14 @@ static bool check_args(const struct uvd_script *s, unsigned int num, char **args
 	return true;
 }
 
+/* Long bytes, such as private data, are cut: --json has all of them. */
+static void print_string(const char *name, const char *text)
+{
+	const bool cut = strlen(text) > HEX && !text[strspn(text, "0123456789abcdef")];
+
+	printf(" %s=%.*s%s", name, cut ? HEX : INT_MAX, text, cut ? "..." : "");
+}
+
 static void print_text(const struct uvd_outcome *out, const char *object, const char *method)
 {
 	const char *name;
@@ -126,7 +141,7 @@ static void print_text(const struct uvd_outcome *out, const char *object, const 
 	printf("%s %s", object, method);
 	json_object_foreach(out->results, name, value) {
 		if (json_is_string(value))
-			printf(" %s=%s", name, json_string_value(value));
+			print_string(name, json_string_value(value));
 		else
 			printf(" %s=%lld", name, (long long)json_integer_value(value));
 	}

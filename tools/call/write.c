@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_cm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct command_call {
 	struct uvd_script *script;
 	const struct uverbsd_tree_row *row;
 	const struct uvd_command_fields *fields;
+	const struct uvd_struct *answer; /* the response, once the request is made */
 	const char *in, *uhw_in, *uhw_out; /* values given, or NULL */
 	const char *texts[MAX_FIELDS]; /* of the request's fields, or NULL */
 	struct uvd_tail tail; /* of the request */
@@ -34,6 +36,11 @@ struct command_call {
 static bool is_extended(const struct command_call *c)
 {
 	return c->row->flags & UVERBSD_TREE_COMMAND_EX;
+}
+
+static bool is_cm(const struct command_call *c)
+{
+	return c->row->flags & UVERBSD_TREE_COMMAND_CM;
 }
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
@@ -124,6 +131,20 @@ static void fill_counts(struct command_call *c)
 			uvd_field_put(&fields[i], value, c->request);
 }
 
+/* Sets the sizes of socket addresses, unless they are given. */
+static void fill_sizes(struct command_call *c)
+{
+	const struct uvd_struct *of = c->fields->request;
+
+	for (unsigned int i = 0; of->fields[i].name && i < MAX_FIELDS; i++) {
+		const struct uvd_field *field = &of->fields[i], *size = uvd_field_beside(of, field);
+		uint8_t room[sizeof(struct __kernel_sockaddr_storage)];
+
+		if (field->role == UVD_ROLE_SOCKADDR && size && c->texts[i] && !c->texts[size - of->fields])
+			uvd_field_put(size, uvd_sockaddr_parse(c->texts[i], room, sizeof(room)), c->request);
+	}
+}
+
 /* The request is as long as the device says, or longer if more bytes are given. A flexible array follows the struct. */
 static bool make_request(struct command_call *c)
 {
@@ -148,6 +169,7 @@ static bool make_request(struct command_call *c)
 	for (unsigned int i = 0; c->fields->request->fields[i].name && i < MAX_FIELDS; i++)
 		if (!fill_field(c, &c->fields->request->fields[i], c->texts[i]))
 			return false;
+	fill_sizes(c);
 	if (tail_len) {
 		fill_counts(c);
 		uvd_tail_copy(&c->tail, c->request + c->fields->request->size);
@@ -172,7 +194,7 @@ static bool command_creates(const struct uvd_command_fields *fields)
 /* A response with a flexible array has up to as many elements as the request says. */
 static bool add_elements(struct command_call *c)
 {
-	const struct uvd_struct *response = c->fields->response;
+	const struct uvd_struct *response = c->answer;
 	const struct uvd_field *most = uvd_struct_counter(c->fields->request, response->tail, UVD_ROLE_COUNT);
 	const uint64_t num = most && uvd_field_end(most) <= c->request_len ? uvd_field_get(most, c->request) : 0;
 
@@ -193,7 +215,8 @@ static bool make_response(struct command_call *c)
 	bool has_driver = c->row->flags & UVERBSD_TREE_COMMAND_UDATA && command_creates(c->fields);
 
 	c->core_out = is_extended(c) ? write_round_up(c->row->len, word) : c->row->len;
-	if (c->fields->response->tail_of && !is_extended(c) && !add_elements(c))
+	c->answer = uvd_command_response(c->fields, c->request, c->request_len);
+	if (c->answer->tail_of && !is_extended(c) && !is_cm(c) && !add_elements(c))
 		return false;
 	c->driver_out = has_driver ? UVD_DRIVER_OUT : 0;
 	if (c->uhw_out && !uvd_value_size(c->script, "uhw_out", c->uhw_out, &c->driver_out))
@@ -242,6 +265,20 @@ static size_t extended_message(const struct command_call *c, uint8_t *msg)
 	return EX_HDRS + (hdr.in_words + ex.provider_in_words) * 8ul;
 }
 
+/* The header's sizes are bytes, and the address of the response is where the command has it. */
+static size_t cm_message(const struct command_call *c, uint8_t *msg)
+{
+	struct rdma_ucm_cmd_hdr hdr = { .cmd = c->row->id, .in = c->request_len, .out = c->core_out };
+	const uint64_t response = (uintptr_t)c->response;
+	const size_t at = uvd_cm_response_at(c->row->name);
+
+	memcpy(msg, &hdr, sizeof(hdr));
+	memcpy(msg + sizeof(hdr), c->request, c->request_len);
+	if (at != UVD_NO_RESPONSE)
+		memcpy(msg + sizeof(hdr) + at, &response, sizeof(response));
+	return sizeof(hdr) + c->request_len;
+}
+
 static int send_command(const struct command_call *c)
 {
 	uint8_t *msg = calloc(1, EX_HDRS + c->request_len + c->driver.len + 16);
@@ -250,7 +287,7 @@ static int send_command(const struct command_call *c)
 
 	if (!msg)
 		return -ENOMEM;
-	len = is_extended(c) ? extended_message(c, msg) : plain_message(c, msg);
+	len = is_cm(c) ? cm_message(c, msg) : is_extended(c) ? extended_message(c, msg) : plain_message(c, msg);
 	err = write(c->script->fd, msg, len) < 0 ? -errno : 0;
 	free(msg);
 	return err;
@@ -259,7 +296,7 @@ static int send_command(const struct command_call *c)
 /* The elements behind the response's struct, as many as it says. */
 static void take_elements(const struct command_call *c, json_t *results)
 {
-	const struct uvd_struct *of = c->fields->response, *element = of->tail_of;
+	const struct uvd_struct *of = c->answer, *element = of->tail_of;
 	size_t at = of->size;
 	char prefix[UVD_SHORT_NAME];
 	uint64_t num;
@@ -275,16 +312,17 @@ static void take_elements(const struct command_call *c, json_t *results)
 
 static void take_response(const struct command_call *c, struct uvd_outcome *out)
 {
-	const struct uvd_field *field = c->fields->response->fields;
+	const struct uvd_field *field = c->answer->fields;
 	size_t len = c->driver_out;
 	int32_t created;
 
 	if (!field->name && c->core_out)
 		uvd_result_set(out->results, "resp", c->response, c->core_out);
-	uvd_struct_results(out->results, "", c->fields->response, c->response, c->core_out);
+	uvd_struct_results(out->results, "", c->answer, c->response, c->core_out);
 	take_elements(c, out->results);
 	for (; field->name; field++) {
-		if (!field->makes || field->at + (size_t)field->size > c->core_out)
+		if (!field->makes || !uvd_field_is_read(c->answer, field, c->response, c->core_out) ||
+		    field->at + (size_t)field->size > c->core_out)
 			continue;
 		memcpy(&created, c->response + field->at, sizeof(created));
 		out->handle = created;

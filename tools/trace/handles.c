@@ -6,17 +6,25 @@
 
 #include "reader.h"
 
-static json_t *handle_known(const struct uvd_trace_decoded *d, uint32_t handle)
-{
-	char key[16];
+enum { KEY = 24 };
 
-	snprintf(key, sizeof(key), "%u", handle);
+/* Groups of rdma_cm have numbers of their own; all others of an open file are in one table. */
+static void handle_key(char key[KEY], uint16_t object, uint32_t handle)
+{
+	snprintf(key, KEY, "%s%u", object == UVERBSD_OBJECT_CM_MCAST ? "group " : "", handle);
+}
+
+static json_t *handle_known(const struct uvd_trace_decoded *d, uint16_t object, uint32_t handle)
+{
+	char key[KEY];
+
+	handle_key(key, object, handle);
 	return d->open ? json_object_get(d->open->handles, key) : NULL;
 }
 
 const char *uvd_trace_type_of(const struct uvd_trace_decoded *d, uint32_t handle)
 {
-	return json_string_value(json_object_get(handle_known(d, handle), "type"));
+	return json_string_value(json_object_get(handle_known(d, UVD_NO_OBJECT, handle), "type"));
 }
 
 static void uses_add(struct uvd_trace_decoded *d, uint16_t object, uint32_t handle)
@@ -42,7 +50,7 @@ bool uvd_trace_uses(const struct uvd_trace_decoded *d, uint16_t object, uint32_t
 
 void uvd_trace_handle(struct uvd_trace_decoded *d, const char *name, uint16_t object, uint32_t handle)
 {
-	json_t *known = handle_known(d, handle);
+	json_t *known = handle_known(d, object, handle);
 	const char *note = json_string_value(json_object_get(known, "note")), *full;
 	char text[2 * UVD_SHORT_NAME + 32], word[UVD_SHORT_NAME];
 	const json_int_t is = json_integer_value(json_object_get(known, "object"));
@@ -158,11 +166,13 @@ static void type_add(struct uvd_trace_decoded *d, const json_t *to, const char *
 }
 
 /* The call creates, destroys or uses the object with this handle. */
-static void field_handle(struct uvd_trace_decoded *d, const char *name, const struct uvd_field *f, uint32_t handle)
+static void field_handle(struct uvd_trace_decoded *d, const char *name, const struct uvd_field *f, uint32_t handle,
+			 bool makes)
 {
-	const json_int_t is = json_integer_value(json_object_get(handle_known(d, handle), "object"));
+	const json_t *known = handle_known(d, f->object, handle);
+	const json_int_t is = json_integer_value(json_object_get(known, "object"));
 
-	if (f->makes) {
+	if (makes) {
 		d->created = handle;
 		d->created_object = f->object;
 		d->creates = d->call->result >= 0;
@@ -178,11 +188,12 @@ static void field_handle(struct uvd_trace_decoded *d, const char *name, const st
 		d->renewed = handle;
 		d->renews = true;
 	}
-	uvd_trace_handle(d, name, handle_known(d, handle) && uvd_field_is_of(f, is) ? is : f->object, handle);
+	uvd_trace_handle(d, name, known && uvd_field_is_of(f, is) ? is : f->object, handle);
 }
 
+/* makes: a response's field that can make an object does so. */
 static void trace_field(struct uvd_trace_decoded *d, json_t *to, const char *name, const struct uvd_field *f,
-			const uint8_t *data)
+			const uint8_t *data, bool makes)
 {
 	uvd_field_result(to, name, f, data);
 	if ((f->role == UVD_ROLE_GID || f->role == UVD_ROLE_OWN_GID) && uvd_field_bytes(f) == sizeof(struct in6_addr))
@@ -192,7 +203,7 @@ static void trace_field(struct uvd_trace_decoded *d, json_t *to, const char *nam
 		return;
 	type_add(d, to, name, f->words);
 	if (f->role == UVD_ROLE_HANDLE)
-		field_handle(d, name, f, uvd_field_get(f, data));
+		field_handle(d, name, f, uvd_field_get(f, data), makes);
 	else if (f->role == UVD_ROLE_FD && to == d->out)
 		uvd_trace_fd_created(d, name, f->object, uvd_field_get(f, data));
 	else if (f->role == UVD_ROLE_FD)
@@ -205,10 +216,12 @@ void uvd_trace_struct(struct uvd_trace_decoded *d, json_t *to, const char *prefi
 	char name[3 * UVD_SHORT_NAME];
 
 	for (const struct uvd_field *f = of->fields; f->name; f++) {
-		if (!uvd_field_is_read(of, f, data, len))
+		const bool read = uvd_field_is_read(of, f, data, len);
+
+		if (!read && (!f->makes || uvd_field_end(f) > len))
 			continue;
 		snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", f->name);
-		trace_field(d, to, name, f, data);
+		trace_field(d, to, name, f, data, f->makes && read);
 	}
 }
 
@@ -259,8 +272,8 @@ static void remember_details(const struct uvd_trace_decoded *d, json_t *known)
 
 void uvd_trace_remember(struct uvd_trace_decoded *d)
 {
-	json_t *known = handle_known(d, d->destroyed);
-	char key[16];
+	json_t *known = handle_known(d, d->destroyed_object, d->destroyed);
+	char key[KEY];
 
 	if (!d->open || d->call->result < 0)
 		return;
@@ -268,7 +281,7 @@ void uvd_trace_remember(struct uvd_trace_decoded *d)
 		json_object_set_new(known, "gone", json_true());
 	if (!d->creates)
 		return;
-	snprintf(key, sizeof(key), "%u", d->created);
+	handle_key(key, d->created_object, d->created);
 	known = json_pack("{s:i}", "object", (int)d->created_object);
 	remember_details(d, known);
 	json_object_set_new(d->open->handles, key, known);

@@ -262,6 +262,14 @@ static void print_lost(FILE *to, const struct uvd_trace_lost *lost, bool as_json
 		fprintf(to, "+++ %" PRIu64 " records lost +++\n", lost->num);
 }
 
+static void print_node(FILE *to, const struct uvd_trace_open *open, const char *what)
+{
+	if (open->file.number == UVD_NO_NUMBER)
+		fprintf(to, "%s of /dev/infiniband/%s +++\n", what, open->file.ibdev);
+	else
+		fprintf(to, "%s of /dev/infiniband/uverbs%u +++\n", what, open->file.number);
+}
+
 static void print_file(FILE *to, const struct uvd_trace_open *open, const char *what, uint64_t time, bool as_json)
 {
 	json_t *o = as_json ? open_json(open) : NULL;
@@ -282,7 +290,7 @@ static void print_file(FILE *to, const struct uvd_trace_open *open, const char *
 	if (time)
 		fprintf(to, "%s() = 0\n", what);
 	else
-		fprintf(to, "%s of /dev/infiniband/uverbs%u +++\n", what, open->file.number);
+		print_node(to, open, what);
 }
 
 void uvd_trace_print_other(FILE *to, struct uvd_trace_reader *r, const struct uvd_trace_record *record, bool as_json)

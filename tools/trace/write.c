@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Decodes write() commands: the fields of their structs, and the work requests and completions behind them. */
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_cm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +180,24 @@ static void add_elements(struct uvd_trace_decoded *d, const struct uvd_struct *o
 	}
 }
 
+/* An event's parameters are those of the identifier's type: the others lie in the same place, and say nothing. */
+static void remove_other_parameters(struct uvd_trace_decoded *d)
+{
+	const json_int_t id = json_integer_value(json_object_get(d->out, "id"));
+	const char *type = uvd_trace_type_of(d, id), *name,
+		   *other = type && !strcmp(type, "UD") ? "param.conn." : "param.ud.";
+	json_t *value;
+	void *next;
+
+	json_object_foreach_safe(d->out, next, name, value) {
+		if (strncmp(name, other, strlen(other)))
+			continue;
+		json_object_del(d->roles, name);
+		json_object_del(d->words, name);
+		json_object_del(d->out, name);
+	}
+}
+
 static void add_response(struct uvd_trace_decoded *d, const struct uvd_struct *of, const struct uvd_trace_command *c)
 {
 	const size_t room = c->response_len < COMMAND ? c->response_len : COMMAND;
@@ -199,7 +218,9 @@ void uvd_trace_command_fields(struct uvd_trace_decoded *d, const struct uvd_trac
 
 	add_request(d, fields->request, c);
 	if (c->response)
-		add_response(d, fields->response, c);
+		add_response(d, uvd_command_response(fields, c->request, c->request_len), c);
+	if (!strcmp(d->row->name, "RDMA_USER_CM_CMD_GET_EVENT"))
+		remove_other_parameters(d);
 }
 
 /* ---- write() ----------------------------------------------------------------------------------------------------- */
@@ -235,6 +256,19 @@ static void split_extended(struct uvd_trace_decoded *d, const struct ib_uverbs_c
 	c->response_len = hdr->out_words * 8u;
 }
 
+/* The kernel reads the whole struct of a command, whatever the header says. */
+static void split_cm(struct uvd_trace_decoded *d, const struct rdma_ucm_cmd_hdr *hdr, struct uvd_trace_command *c,
+		     const uint8_t *buf, size_t len)
+{
+	const size_t at = uvd_cm_response_at(d->row->name), left = len - sizeof(*hdr);
+
+	c->request = buf + sizeof(*hdr);
+	c->request_len = left < d->row->min_len ? left : d->row->min_len;
+	if (at != UVD_NO_RESPONSE && at + sizeof(c->response) <= c->request_len)
+		memcpy(&c->response, c->request + at, sizeof(c->response));
+	c->response_len = hdr->out;
+}
+
 static size_t command_bytes(const struct uvd_trace_decoded *d, uint8_t *buf)
 {
 	const struct uvd_piece *first = uvd_image_first(&d->image);
@@ -268,6 +302,22 @@ static void write_decode(struct uvd_trace_decoded *d, const uint8_t *buf, size_t
 	uvd_trace_command_fields(d, &c);
 }
 
+static void write_decode_cm(struct uvd_trace_decoded *d, const uint8_t *buf, size_t len)
+{
+	struct uvd_trace_command c = {};
+	struct rdma_ucm_cmd_hdr hdr;
+
+	if (len < sizeof(hdr))
+		return;
+	memcpy(&hdr, buf, sizeof(hdr));
+	snprintf(d->verb, sizeof(d->verb), "command_0x%x", hdr.cmd);
+	d->row = hdr.cmd <= IB_USER_VERBS_CMD_COMMAND_MASK ? uvd_trace_command_row(d->script, hdr.cmd) : NULL;
+	if (!d->row)
+		return;
+	split_cm(d, &hdr, &c, buf, len);
+	uvd_trace_command_fields(d, &c);
+}
+
 void uvd_trace_write(struct uvd_trace_decoded *d)
 {
 	uint8_t *buf = calloc(1, COMMAND + 8);
@@ -276,6 +326,7 @@ void uvd_trace_write(struct uvd_trace_decoded *d)
 	snprintf(d->object, sizeof(d->object), "?");
 	snprintf(d->verb, sizeof(d->verb), "write");
 	if (buf)
-		write_decode(d, buf, command_bytes(d, buf));
+		(d->script && uvd_view_is_cm(&d->script->view) ? write_decode_cm : write_decode)(d, buf,
+												 command_bytes(d, buf));
 	free(buf);
 }

@@ -28,7 +28,8 @@ static const char tree_usage[] =
 	"  --fields          the kernel's structs and enumerations that `uverbsctl call` knows by name, as JSON\n"
 	"  --backend NAME    on this backend only\n"
 	"  --persona NAME    of a device that poses so (default: hfi1)\n"
-	"  --device IBDEV    asks the device of that name (hfi1_0)\n"
+	"  --device IBDEV    asks the device of that name (hfi1_0); rdma_cm: the commands of that node, which are the same\n"
+	"                    everywhere, and which no node tells\n"
 	"  --open NODE       asks this device (/dev/infiniband/uverbs0)\n"
 	"  --control PATH    the daemon's socket, to find a device (default: /run/uverbsd/control)\n";
 
@@ -57,6 +58,8 @@ static int of_device(struct uvd_tree_view *view, const struct options *o)
 		return 1;
 	snprintf(title, sizeof(title), "What %s accepts.", node);
 	view->title = title;
+	if (uvd_node_is_cm(node))
+		return uvd_view_cm(view) ? 1 : 0;
 	view->device = node;
 	return uvd_view_ask(view, node) ? 1 : 0;
 }

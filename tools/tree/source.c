@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The source of a parse tree for a command of uverbsctl: this build, or the node of a device, which it finds by name. */
 #include "backends/backends.h"
+#include "cm/cm.h"
 #include "control/control.h"
 #include "core/core.h"
 #include "objects/objects.h"
@@ -73,6 +74,30 @@ int uvd_view_build(struct uvd_tree_view *view, const char *only, const char *nam
 		if (only ? !strcmp(only, backend->name) : supports(backend, persona))
 			err = add_backend(view, backend, persona);
 	return err ? 1 : 0;
+}
+
+/* ---- rdma_cm ------------------------------------------------------------------------------------------------------- */
+
+bool uvd_node_is_cm(const char *node)
+{
+	const char *slash = strrchr(node, '/');
+
+	return !strcmp(slash ? slash + 1 : node, UVD_CM_NODE);
+}
+
+int uvd_view_cm(struct uvd_tree_view *view)
+{
+	struct uvd_log *log = uvd_log_new(STDERR_FILENO, view->who, UVD_WARN);
+	struct source source = { .view = view };
+	struct uvd_cm_tree *t;
+	int err;
+
+	t = uvd_cm_tree_new(log, &err);
+	if (t)
+		err = uvd_tree_describe(uvd_cm_tree_of(t), source_add_row, &source);
+	uvd_cm_tree_free(t);
+	uvd_log_free(log);
+	return err;
 }
 
 /* ---- the node of a device ---------------------------------------------------------------------------------------- */
@@ -206,6 +231,10 @@ int uvd_node_find(const char *who, const char *control, const char *device, char
 	const char *sysfs = sysfs_path();
 	unsigned int found;
 
+	if (device && uvd_node_is_cm(device)) {
+		snprintf(node, PATH_MAX, "/dev/infiniband/" UVD_CM_NODE);
+		return 0;
+	}
 	found = find_node(sysfs, device, node);
 	if (!found)
 		found = find_by_daemon(control, device, node);

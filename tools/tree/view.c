@@ -122,6 +122,14 @@ const char *uvd_view_object(const struct uvd_tree_view *view, uint16_t id)
 	return NULL;
 }
 
+bool uvd_view_is_cm(const struct uvd_tree_view *view)
+{
+	for (size_t i = 0; i < view->num; i++)
+		if (view->entries[i].row.kind == UVERBSD_TREE_COMMAND)
+			return view->entries[i].row.flags & UVERBSD_TREE_COMMAND_CM;
+	return false;
+}
+
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
 static const char *object_text(const struct uvd_tree_view *view, uint16_t id)

@@ -74,6 +74,12 @@ int uvd_view_ask(struct uvd_tree_view *view, const char *node);
  * uverbsd's; view->driver_id is the device's.
  */
 int uvd_view_ask_file(struct uvd_tree_view *view, int fd);
+/* Is it the path of the node rdma_cm, or its name? */
+bool uvd_node_is_cm(const char *node);
+/* Adds the rows of that node, which are the same for each ABI 4: no node tells them. Returns 0, or a negative errno. */
+int uvd_view_cm(struct uvd_tree_view *view);
+/* Does the view have that node's rows? */
+bool uvd_view_is_cm(const struct uvd_tree_view *view);
 /*
  * Sets view->driver_id to what the device's name in sysfs suggests: of rxe0, the persona rxe. Returns true if sysfs has
  * the node, so it is a uverbs device.
@@ -81,7 +87,7 @@ int uvd_view_ask_file(struct uvd_tree_view *view, int fd);
 bool uvd_view_guess(struct uvd_tree_view *view, const char *node);
 
 /*
- * Finds the node of a device by name (hfi1_0 or uverbs0; NULL: the only device): where libibverbs looks, then in the
+ * Finds the node of a device by name (hfi1_0 or uverbs0; NULL: the only device), or rdma_cm: where libibverbs looks, then in the
  * sysfs directory that the daemon on the socket `control` reports. Returns 0, or -1 after a message, which begins with
  * `who`, on stderr.
  */
