@@ -22,10 +22,10 @@ import re
 import socket
 import struct
 
-from uverbs_call import Command, Handle, Message, Method, Result
+from uverbs_call import CmCommand, Command, Handle, Message, Method, Result
 from uverbs_schema import ROLE, ROW, Row, Value, address, build, name_after, plain_method, rows_of_json, short_object, store, told
 
-__all__ = ["open", "Device", "Result", "Handle", "Value", "address", "devices"]
+__all__ = ["open", "Device", "ConnectionManager", "Result", "Handle", "Value", "address", "devices"]
 
 _TREE_OBJECT = _TREE_METHOD = _TREE_ATTR = 0x1040
 _TREE_ROLES = 0x1041
@@ -45,7 +45,7 @@ class _Calls:
             raise AttributeError(name)
         for obj, row in self._calls:
             if name.upper() in (row.name, row.short, plain_method(row), name_after(row.name, "IB_USER_VERBS_")):
-                return (Method if row.kind == "method" else Command)(self._dev, obj, row)
+                return (Method if row.kind == "method" else self._dev._command)(self._dev, obj, row)
         raise AttributeError(f"{self._name} has no method {name}: there are {', '.join(self.__dir__())}")
 
     def __dir__(self):
@@ -60,6 +60,8 @@ class _Calls:
 
 class Device:
     """An open file of a device. dev.OBJECT.METHOD(attribute=value) calls a method, dev.write.COMMAND(field=value) a command."""
+
+    _command = Command
 
     def __init__(self, path, context=True, name=""):
         """Opens a node. context: GET_CONTEXT is called before the first call that needs it. name: rxe0, if it is known."""
@@ -193,6 +195,24 @@ class Device:
         self.close()
 
 
+class ConnectionManager(Device):
+    """An open file of /dev/infiniband/rdma_cm. cm.CM_ID.COMMAND(field=value) calls a command. A GET_EVENT waits; select.poll() tells
+    when there is an event."""
+
+    _command = CmCommand
+
+    def __init__(self, path):
+        self.path, self.fd, self.has_context, self.tells_tree = path, os.open(path, os.O_RDWR | os.O_CLOEXEC), True, False
+        self._objects = build(rows_of_json(store()["rdma_cm"]))
+
+    def learn(self):
+        """The commands are the same on each node."""
+
+    def _destroy(self, handle):
+        command = self.CM_MCAST.LEAVE_MCAST if handle.object.short == "CM_MCAST" else self.CM_ID.DESTROY_ID
+        return command(id=handle)
+
+
 def _sysfs_nodes(sysfs):
     """(node, name of the device) of each device below a sysfs directory."""
     for path in sorted(pathlib.Path(sysfs, "class/infiniband_verbs").glob("uverbs*/ibdev")):
@@ -218,7 +238,9 @@ def devices():
 
 
 def open(name=None, context=True):
-    """Opens a device: "rxe0", "uverbs0", the path of its node, or (None) the only one."""
+    """Opens a device: "rxe0", "uverbs0", the path of its node, or (None) the only one; or "rdma_cm"."""
+    if name and name.rpartition("/")[2] == "rdma_cm":
+        return ConnectionManager(name if "/" in name else "/dev/infiniband/rdma_cm")
     if name and "/" in name:
         return Device(name, context)
     if name and re.fullmatch(r"uverbs\d+", name):

@@ -7,7 +7,7 @@ import os
 import struct
 
 from uverbs_schema import (ANY, ENDIAN, Struct, address, bytes_of, find_field, flatten, is_memory, name_after, number_of, pack, pack_field,
-                           store, unpack)
+                           sockaddr, store, unpack)
 
 _IOCTL = 0xc0181b01  # RDMA_VERBS_IOCTL
 _HDR, _ATTR = struct.Struct("=HHHHQII"), struct.Struct("=HHHBBQ")
@@ -391,7 +391,7 @@ class Command(_Call):
             num = out.get(_counter(of, of["tail"])["name"], 0)
             out[of["tail"]] = [unpack(of["element"], core[at + i * size:at + (i + 1) * size]) for i in range(num)]
         for f in of["fields"]:
-            if "created" in f and f["name"] in out:
+            if "created" in f and f["name"] in out and ("if" not in f or out[f["if"]["field"]] in f["if"]["values"]):
                 # OPEN_QP of an XRC domain creates a QP.
                 obj = next((o for o in self.dev._objects.values() if o.id == f["object"]), self.obj)
                 out[f["name"]] = self.dev._handle(obj, out[f["name"]])
@@ -400,3 +400,29 @@ class Command(_Call):
             out["uhw_out"] = bytes(driver)
         out.__dict__["_keep"] = msg.keep
         return out
+
+
+class CmCommand(Command):
+    """A command of rdma_cm. Arguments are the fields of the kernel's struct, or in_=BYTES for all of it. A socket address is a text
+    ("192.0.2.1:7174"), whose size need not be given.
+    """
+
+    def __call__(self, in_=None, **args):
+        known, msg = self._known(), Message()
+        raw = bytearray(bytes_of(self.__name__, in_) if in_ is not None else self._request(known["request"], self._sized(args), msg))
+        out = bytearray(self.row.len)
+        if "response_at" in known:
+            raw[known["response_at"]:known["response_at"] + 8] = address(out).to_bytes(8, ENDIAN)
+        try:
+            os.write(self.dev.fd, struct.pack("=IHH", self.row.id, len(raw), len(out)) + raw)
+        except OSError as e:
+            self._fail(e, args)
+        other = known.get("other")
+        chosen = other and unpack(known["request"], raw)[other["field"]] == other["value"]
+        return self._result(other["response"] if chosen else known["response"], out, b"", msg)
+
+    def _sized(self, args):
+        """The arguments, and the sizes of the socket addresses in them."""
+        sizes = {f["beside"]: len(sockaddr(args[f["name"]])) for f in self._known()["request"]["fields"]
+                 if f.get("role") == "sockaddr" and "beside" in f and isinstance(args.get(f["name"]), str)}
+        return {**sizes, **args}

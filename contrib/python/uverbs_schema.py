@@ -13,6 +13,7 @@ _CLASSES = "none", "IDR", "FD"
 _TYPES = "", "PTR_IN", "PTR_OUT", "CONST", "FLAGS", "IDR", "FD", "IDRS_ARRAY", "ENUM_IN", "RAW_FD"
 _ACCESS = "READ", "WRITE", "NEW", "DESTROY"
 ANY = 0xffff
+AF_IB = 27
 _STORED = pathlib.Path(__file__).with_name("uverbs.json")
 _stored = {}
 
@@ -119,6 +120,31 @@ def bytes_of(what, value):
 # ---- structs by field ------------------------------------------------------------------------------------------------
 
 
+def sockaddr(text):
+    """The bytes of a socket address: 192.0.2.1:7174, [2001:db8::1]:7174, ib:GID/SID or ib:GID/SID/MASK; a port of 0 can be left out."""
+    if text.startswith("ib:"):
+        gid, sid, mask = (*text[3:].split("/"), "0", hex(2**64 - 1))[:3] if text.count("/") < 2 else text[3:].split("/")
+        return struct.pack("=H", AF_IB) + struct.pack(">HI16sQQQ", 0, 0, socket.inet_pton(socket.AF_INET6, gid), int(sid, 0), int(mask, 0), 0)
+    if text.startswith("[") or text.count(":") > 1:
+        host, _, port = text.lstrip("[").partition("]:" if "]" in text else "]")
+        return struct.pack("=H", socket.AF_INET6) + struct.pack(">HI16sI", int(port or 0), 0, socket.inet_pton(socket.AF_INET6, host), 0)
+    host, _, port = text.partition(":")
+    return struct.pack("=H", socket.AF_INET) + struct.pack(">H4s8x", int(port or 0), socket.inet_aton(host))
+
+
+def sockaddr_text(raw):
+    """The reverse; bytes of another family stay as they are."""
+    family, port = struct.unpack_from("=H", raw)[0], struct.unpack_from(">H", raw, 2)[0]
+    if family == socket.AF_INET:
+        return f"{socket.inet_ntop(family, raw[4:8])}:{port}"
+    if family == socket.AF_INET6:
+        return f"[{socket.inet_ntop(family, raw[8:24])}]:{port}"
+    if family == AF_IB and len(raw) >= 48:
+        sid, mask = struct.unpack_from(">QQ", raw, 24)
+        return f"ib:{socket.inet_ntop(socket.AF_INET6, raw[8:24])}/{sid:#x}/{mask:#x}"
+    return raw
+
+
 def flatten(values, prefix=""):
     for name, value in values.items():
         name = prefix + name.replace("__", ".")
@@ -140,7 +166,9 @@ def pack_field(what, field, value, data):
     what = f"{what}.{field['name']}"
     if "count" in field:
         length = field["size"] * field["count"]
-        if isinstance(value, str):
+        if isinstance(value, str) and field.get("role") == "sockaddr":
+            value = sockaddr(value)
+        elif isinstance(value, str):
             value = socket.inet_pton(socket.AF_INET6, value) if ":" in value else bytes.fromhex(value)
         raw = bytes_of(what, value)
         if len(raw) > length:
@@ -170,7 +198,7 @@ def unpack(of, data):
         if len(raw) < f["size"] * f.get("count", 1):
             continue
         if "count" in f:
-            out[f["name"]] = raw
+            out[f["name"]] = sockaddr_text(raw) if f.get("role") == "sockaddr" else raw
         else:
             number = int.from_bytes(raw, "big" if "big" in f else ENDIAN)
             out[f["name"]] = Value(number, f["enum"]) if "enum" in f else number
@@ -284,7 +312,7 @@ def plain_method(row):
     """CQ_CREATE; EX_CREATE_CQ of an extended command."""
     if row.name.startswith("IB_USER_VERBS_EX_CMD_"):
         return "EX_" + row.name[21:]
-    return name_after(row.name, "UVERBS_METHOD_", "UVERBSD_METHOD_", "IB_USER_VERBS_CMD_")
+    return name_after(row.name, "UVERBS_METHOD_", "UVERBSD_METHOD_", "IB_USER_VERBS_CMD_", "RDMA_USER_CM_CMD_")
 
 
 def _short_method(row, obj):

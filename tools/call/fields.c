@@ -222,6 +222,23 @@ static json_t *roles_json(void)
 	return roles;
 }
 
+/* Of commands of rdma_cm: where the response's address is, and the response that a field of the request selects. */
+static void add_cm_commands(json_t *commands)
+{
+	for (const struct uvd_cm_command *c = uvd_cm_commands; c->command; c++) {
+		json_t *o = json_object_get(commands, c->command);
+
+		if (c->response_at != UVD_NO_RESPONSE)
+			json_object_set_new(o, "response_at", json_integer(c->response_at));
+		if (c->other)
+			json_object_set_new(
+				o, "other",
+				json_pack("{s:s, s:i, s:o}", "field",
+					  uvd_command_fields(c->command)->request->fields[c->selector - 1].name,
+					  "value", (int)c->value, "response", uvd_struct_json(c->other)));
+	}
+}
+
 json_t *uvd_fields_json(void)
 {
 	json_t *commands = json_object(), *attrs = json_object(), *specs = json_object(), *o;
@@ -230,6 +247,7 @@ json_t *uvd_fields_json(void)
 		json_object_set_new(commands, c->command,
 				    json_pack("{s:o, s:o}", "request", uvd_struct_json(c->request), "response",
 					      uvd_struct_json(c->response)));
+	add_cm_commands(commands);
 	for (const struct uvd_attr_fields *a = uvd_attrs_fields; a->attr; a++) {
 		o = uvd_value_json(a);
 		if (json_object_size(o))
