@@ -48,8 +48,8 @@ static void take_commands(struct uvd_cm_tree *t, unsigned int object)
 struct uvd_cm_tree *uvd_cm_tree_new(struct uvd_log *log, int *err)
 {
 	static const struct uvd_object_row objects[OBJECTS] = {
-		{ .name = "UVERBSD_OBJECT_CM_ID", .id = UVERBSD_OBJECT_CM_ID },
-		{ .name = "UVERBSD_OBJECT_CM_MCAST", .id = UVERBSD_OBJECT_CM_MCAST },
+		{ .name = "UVERBSD_OBJECT_CM_ID", .id = UVERBSD_OBJECT_CM_ID, .cls = UVD_CLASS_IDR },
+		{ .name = "UVERBSD_OBJECT_CM_MCAST", .id = UVERBSD_OBJECT_CM_MCAST, .cls = UVD_CLASS_IDR },
 	};
 	struct uvd_cm_tree *t = calloc(1, sizeof(*t));
 	const struct uvd_feature *features[] = { &t->feature, NULL };

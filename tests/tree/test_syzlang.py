@@ -196,6 +196,25 @@ def test_every_field_is_at_its_place_with_its_size_and_its_words(description, ro
             assert set(description.flags[inner.args[0].name]) == set(of["enum"]["words"].values()), name
 
 
+def test_every_command_of_rdma_cm_is_a_write_with_the_kernels_structs(description, fields):
+    commands = [c for o in json.loads(tree("--json", "--device", "rdma_cm"))["objects"] for c in o["commands"]]
+    assert len(commands) == 22
+    for c in commands:
+        of, name = fields["commands"][c["name"]], "CM_" + after(c["name"], "_CMD_")
+        struct, request = request_of(description, name)
+        assert description.value(struct.fields["cmd"][0].args[0]) == c["id"], name
+        assert description.size(request)[0] == of["request"]["size"] and description.struct_size(struct)[0] == 8 + c["request_size"], name
+        offsets = description.offsets(description.structs[request.name])
+        assert all(offsets[f["name"]][0] == f["at"] for f in of["request"]["fields"]), name
+        assert offsets.get("response", (None,))[0] == of.get("response_at"), name
+        response = response_of(description, struct, request)
+        for size in [of["response"]["size"]] if response and "other" not in of else []:
+            assert description.size(response)[0] == size, name
+    either = description.structs[response_of(description, *request_of(description, "CM_QUERY")).name]
+    assert either.is_union and len(either.fields) == 2
+    assert {"uverbs_cm_id_handle", "uverbs_cm_mcast_handle", "fd_uverbs_rdma_cm"} <= set(description.resources)
+
+
 def test_each_name_of_the_public_description_has_its_counterpart(description):
     names = pathlib.Path(__file__).with_name("syzkaller_names.txt").read_text().split("\n\n", 1)[1].split()
     assert len(names) > 60

@@ -19,6 +19,7 @@ NO_WORDS = {
     r"QUERY_PORT(_RESP)?( response)?\.init_type_reply": "the subnet manager's, without names in headers",
     r"spec ETH\.(val|mask)\.ether_type": "a header's field of a packet",
     r"spec IPV4\.(val|mask)\.flags": "a header's field of a packet",
+    r".*GET_EVENT response\.status": "an errno, or the reason of a REJ, by the event",
     r".*\.ib_route\.\d\.mtu_selector": "the subnet administrator's: which of exactly, more, less",
     r"QUERY_GID_(ENTRY|TABLE)_FLAGS": "the ABI defines no flag",
 }

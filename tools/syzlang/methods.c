@@ -270,7 +270,7 @@ void uvd_syz_method(struct uvd_syz *syz, const struct uvd_tree_entry *entries, s
 struct syz_command {
 	char name[UVD_SYZ_NAME], number[UVD_SYZ_NAME];
 	char request[UVD_SYZ_NAME], response[UVD_SYZ_NAME]; /* "": it has none */
-	bool is_ex, has_driver, response_first;
+	bool is_ex, is_cm, has_driver, response_first;
 };
 
 static void syz_print_bytes_type(struct uvd_syz *syz, const char *type, unsigned int bytes, const char *response)
@@ -283,6 +283,22 @@ static void syz_print_bytes_type(struct uvd_syz *syz, const char *type, unsigned
 	if (!response || bytes > 8)
 		printf("\tdata\tarray[int8, %u]\n", response ? bytes - 8 : bytes);
 	printf("} [packed]\n\n");
+}
+
+/* Prints the responses of which a field of the request selects one, as a union of them. */
+static void syz_other_response(struct uvd_syz *syz, char core[UVD_SYZ_NAME], const struct uverbsd_tree_row *row)
+{
+	char other[UVD_SYZ_NAME];
+
+	for (const struct uvd_cm_command *c = uvd_cm_commands; c->command; c++) {
+		if (!c->other || strcmp(c->command, row->name))
+			continue;
+		snprintf(other, sizeof(other), "uverbs_%s", c->other->name);
+		uvd_syz_struct(syz, other, c->other, NULL, NULL);
+		printf("%.120s_any [\n\tone\t%s\n\tother\t%s\n] [varlen]\n\n", core, core, other);
+		snprintf(other, sizeof(other), "%.120s_any", core);
+		strcpy(core, other);
+	}
 }
 
 /* Prints the response with the driver's part behind it. */
@@ -298,6 +314,7 @@ static void syz_command_response(struct uvd_syz *syz, struct syz_command *c, con
 	if (of->size) {
 		snprintf(core, sizeof(core), "uverbs_%s", of->name);
 		uvd_syz_struct(syz, core, of, NULL, NULL);
+		syz_other_response(syz, core, row);
 	} else if (row->len) {
 		snprintf(core, sizeof(core), "uverbs_bytes_%.100s_resp", c->name);
 		uvd_syz_ident(core, core, true);
@@ -316,16 +333,20 @@ static void syz_command_response(struct uvd_syz *syz, struct syz_command *c, con
 static void syz_command_request(struct uvd_syz *syz, struct syz_command *c, const struct uverbsd_tree_row *row)
 {
 	const struct uvd_struct *of = uvd_view_command(row)->request;
-	const char *response = c->response_first && c->response[0] ? c->response : NULL;
+	const struct uvd_syz_response at = { c->response, c->is_cm ? uvd_cm_response_at(row->name) : 0 },
+				      *response = c->response_first && c->response[0] ? &at : NULL;
 
 	c->request[0] = '\0';
 	if (of->size) {
-		snprintf(c->request, sizeof(c->request), "uverbs_%s", of->name);
+		/* Commands of rdma_cm share structs, and have responses of their own. */
+		snprintf(c->request, sizeof(c->request), "uverbs_%s%.120s", c->is_cm ? "in_" : "",
+			 c->is_cm ? c->name : of->name);
+		uvd_syz_ident(c->request, c->request, true);
 		uvd_syz_struct(syz, c->request, of, response, NULL);
 	} else if (row->min_len) {
 		snprintf(c->request, sizeof(c->request), "uverbs_bytes_%.100s", c->name);
 		uvd_syz_ident(c->request, c->request, true);
-		syz_print_bytes_type(syz, c->request, row->min_len, response);
+		syz_print_bytes_type(syz, c->request, row->min_len, response ? c->response : NULL);
 	}
 }
 
@@ -404,20 +425,34 @@ static bool syz_has_invoke_write(const struct uvd_tree_view *view)
 	return false;
 }
 
+/* A command of rdma_cm counts bytes, and its request has the response's address. */
+static void syz_print_cm_command(const struct syz_command *c, const char *type)
+{
+	printf("%s {\n\tcmd\tconst[%s, int32]\n\tin\tbytesize[core, int16]\n", type, c->number);
+	printf("\tout\t%s\n", c->response[0] ? "bytesize[core:response, int16]" : "const[0, int16]");
+	printf("\tcore\t%s\n} [packed]\n\n", c->request);
+	printf("write$uverbs_%s(fd fd_uverbs_rdma_cm, buf ptr[in, %s], len bytesize[buf])\n\n", c->name, type);
+}
+
 void uvd_syz_command(struct uvd_syz *syz, const struct uverbsd_tree_row *row)
 {
 	struct syz_command c = { .is_ex = row->flags & UVERBSD_TREE_COMMAND_EX,
+				 .is_cm = row->flags & UVERBSD_TREE_COMMAND_CM,
 				 .has_driver = row->flags & UVERBSD_TREE_COMMAND_UDATA,
 				 .response_first = row->flags & UVERBSD_TREE_COMMAND_RESP };
 	char name[UVD_SYZ_NAME], type[UVD_SYZ_NAME];
 
 	uvd_syz_ident(c.number, row->name, false);
 	uvd_syz_after(name, row->name, "_CMD_", false);
-	snprintf(c.name, sizeof(c.name), "%s%.120s", c.is_ex ? "EX_" : "", name);
+	snprintf(c.name, sizeof(c.name), "%s%.120s", c.is_cm ? "CM_" : c.is_ex ? "EX_" : "", name);
 	syz_command_response(syz, &c, row);
 	syz_command_request(syz, &c, row);
 	snprintf(name, sizeof(name), "uverbs_cmd_%.120s", c.name);
 	uvd_syz_ident(type, name, true);
+	if (c.is_cm) {
+		syz_print_cm_command(&c, type);
+		return;
+	}
 	syz_print_write_command(&c, type);
 	printf("write$uverbs_%s(fd fd_uverbs, buf ptr[in, %s], len bytesize[buf])\n\n", c.name, type);
 	if (syz_has_invoke_write(syz->view))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsctl tree --format syzlang: the kernel's structs by field, from the tables that `uverbsctl call` uses. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ struct syz_group {
 	const struct uvd_field *first, *end;
 	size_t prefix;
 	size_t at, size; /* bytes from the beginning of the outermost struct */
-	const char *response; /* the type of the response whose address is the first field, or NULL */
+	const struct uvd_syz_response *response; /* of a request; NULL: it has none, or this is a struct in it */
 	const struct uvd_flow_kind *spec;
 };
 
@@ -129,21 +130,36 @@ static void syz_print_type(struct uvd_syz *syz, const char *type, const struct s
 	}
 }
 
+/* Prints the bytes from `at` to `end`: the address of the response, or zeros. */
+static void syz_print_gap(const struct syz_group *g, size_t at, size_t end)
+{
+	char label[32];
+
+	snprintf(label, sizeof(label), "reserved%zu", at);
+	if (g->response && at == g->response->at && end >= at + 8) {
+		printf("\tresponse\tptr64[out, %s]\n", g->response->type);
+		syz_print_gap(g, at + 8, end);
+	} else if (end > at) {
+		uvd_syz_print_zeros(label, end - at);
+	}
+}
+
 /* Prints the lines of a group's parts, and zeros for the bytes between them, which the kernel calls reserved. */
 static void syz_print_parts(struct uvd_syz *syz, const char *type, const char *outermost, const struct syz_group *g)
 {
 	const bool in_union = syz_group_is_union(g);
-	char name[UVD_SYZ_NAME], label[32];
+	char name[UVD_SYZ_NAME];
 	struct syz_group part;
 	size_t at = g->at;
 
 	for (const struct uvd_field *f = g->first; f < g->end;) {
 		const size_t num = syz_group_part(g, f, &part);
 
-		snprintf(label, sizeof(label), "reserved%zu", at);
-		if (!in_union && f->at > at)
-			uvd_syz_print_zeros(label, f->at - at);
-		printf("\t%.*s\t", (int)(part.prefix - 1 - g->prefix), f->name + g->prefix);
+		if (!in_union)
+			syz_print_gap(g, at, f->at);
+		/* An element of an array of structs is called by its number. */
+		printf("\t%s%.*s\t", isdigit((unsigned char)f->name[g->prefix]) ? "no" : "",
+		       (int)(part.prefix - 1 - g->prefix), f->name + g->prefix);
 		part.spec = g->spec;
 		syz_group_name(outermost, &part, name);
 		if (syz_group_is_field(&part))
@@ -154,9 +170,8 @@ static void syz_print_parts(struct uvd_syz *syz, const char *type, const char *o
 		at = part.at + part.size;
 		f += num;
 	}
-	snprintf(label, sizeof(label), "reserved%zu", at);
-	if (!in_union && g->at + g->size > at)
-		uvd_syz_print_zeros(label, g->at + g->size - at);
+	if (!in_union)
+		syz_print_gap(g, at, g->at + g->size);
 }
 
 /* Prints the sets that the fields need, because a type cannot be written within another. A flow's spec has one type. */
@@ -229,10 +244,12 @@ static bool syz_has_sges(const struct uvd_struct *of)
 	return of->tail_of && uvd_struct_counter(of->tail_of, "sge", UVD_ROLE_COUNT);
 }
 
-void uvd_syz_struct(struct uvd_syz *syz, const char *name, const struct uvd_struct *of, const char *response,
-		    const struct uvd_flow_kind *spec)
+void uvd_syz_struct(struct uvd_syz *syz, const char *name, const struct uvd_struct *of,
+		    const struct uvd_syz_response *response, const struct uvd_flow_kind *spec)
 {
-	struct syz_group all = { .of = of, .first = of->fields, .end = of->fields, .size = of->size, .spec = spec };
+	struct syz_group all = {
+		.of = of, .first = of->fields, .end = of->fields, .size = of->size, .spec = spec, .response = response
+	};
 	char element[UVD_SYZ_NAME];
 	struct syz_group part;
 
@@ -249,10 +266,6 @@ void uvd_syz_struct(struct uvd_syz *syz, const char *name, const struct uvd_stru
 			syz_print_group(syz, name, &part);
 	}
 	printf("%s {\n", name);
-	if (response)
-		printf("\tresponse\tptr64[out, %s]\n", response);
-	all.at = response ? 8 : 0;
-	all.size = of->size - all.at;
 	syz_print_parts(syz, name, name, &all);
 	if (of->tail)
 		printf("\t%s\tarray[%s]\n", of->tail, element);

@@ -147,6 +147,12 @@ static const char syz_calls[] =
 	"close$uverbs(fd fd_uverbs)\n"
 	"mmap$uverbs(addr vma, len len[addr], prot const[0x3], flags const[0x1], fd fd_uverbs, offset int64)\n\n";
 
+static const char syz_cm_calls[] =
+	"resource fd_uverbs_rdma_cm[fd]\n"
+	"openat$uverbs_rdma_cm(fd const[AT_FDCWD], file ptr[in, string[\"/dev/infiniband/rdma_cm\"]], flags const[O_RDWR], "
+	"mode const[0]) fd_uverbs_rdma_cm\n"
+	"close$uverbs_rdma_cm(fd fd_uverbs_rdma_cm)\n\n";
+
 static void syz_print_resources(const struct uvd_syz *syz)
 {
 	const struct uvd_tree_view *view = syz->view;
@@ -206,6 +212,8 @@ bool uvd_syz_print(const struct uvd_tree_view *view)
 	syz_print_resources(&syz);
 	fputs(syz_none, stdout);
 	fputs(syz_calls, stdout);
+	if (uvd_view_object(view, UVERBSD_OBJECT_CM_ID))
+		fputs(syz_cm_calls, stdout);
 	syz_print_fd_calls(&syz);
 	syz_print_calls(&syz);
 	ok = !syz.failed && !fflush(stdout);

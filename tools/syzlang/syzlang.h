@@ -40,13 +40,19 @@ void uvd_syz_print_zeros(const char *field, size_t bytes);
 /* Prints the constants and the set of an enumeration, once, and makes the name of the set. */
 void uvd_syz_words(struct uvd_syz *syz, const struct uvd_words *words, char to[UVD_SYZ_NAME]);
 
+/* Of a request that has the response's address: the type of the response, and where the address is. */
+struct uvd_syz_response {
+	const char *type;
+	size_t at;
+};
+
 /*
- * Prints the type `name` for a struct, and the types of the structs in it. `response`, of a request that begins with
- * the response's address: its type; else NULL. spec: the flow's spec that the struct is, or NULL.
+ * Prints the type `name` for a struct, and the types of the structs in it. response: or NULL. spec: the flow's spec that
+ * the struct is, or NULL.
  */
-void uvd_syz_struct(struct uvd_syz *syz, const char *name, const struct uvd_struct *of, const char *response,
-		    const struct uvd_flow_kind *spec);
-/* Prints a write() command and the INVOKE_WRITE of the same command, with their types. */
+void uvd_syz_struct(struct uvd_syz *syz, const char *name, const struct uvd_struct *of,
+		    const struct uvd_syz_response *response, const struct uvd_flow_kind *spec);
+/* Prints a write() command and the INVOKE_WRITE of the same command, with their types; or a command of rdma_cm. */
 void uvd_syz_command(struct uvd_syz *syz, const struct uverbsd_tree_row *row);
 /* Prints a method, its types, and the types of its attributes. entries: the method's row, and all that follow it. */
 void uvd_syz_method(struct uvd_syz *syz, const struct uvd_tree_entry *entries, size_t num);

@@ -45,6 +45,9 @@ static int of_this_build(struct uvd_tree_view *view, const struct options *o)
 {
 	view->title = "What devices of this build accept.";
 	view->persona = o->persona;
+	/* syzkaller's programs use devices and rdma_cm beside each other. */
+	if (o->format == TREE_SYZLANG && uvd_view_cm(view))
+		return 1;
 	return uvd_view_build(view, o->backend, o->persona);
 }
 
