@@ -28,6 +28,8 @@ struct uvd_port_config {
 	bool down;
 	/* The size of the table, and the used slots, which come first. Those of an adapter can have slots of zeros between. */
 	unsigned int gid_tbl_len, num_gids;
+	/* Bit i: gids[i] is an address that the machine has lost, so its slot is empty. Changes at any time: uvd_config_has_gid(). */
+	uint32_t lost_gids;
 	/*
 	 * By default one GID is made from the port's GUID (uvd_config_default()). If the persona has IP GIDs, it is
 	 * ::ffff:127.0.0.1, and under `run` ::1 may follow.
@@ -42,6 +44,12 @@ static inline uint32_t uvd_config_port_caps(const struct uvd_port_config *port)
 {
 	(void)port;
 	return IBV_PORT_CM_SUP;
+}
+
+/* Does the port have a GID in this slot? May be called from any thread, without a lock. */
+static inline bool uvd_config_has_gid(const struct uvd_port_config *port, unsigned int index)
+{
+	return index < port->num_gids && !(__atomic_load_n(&port->lost_gids, __ATOMIC_RELAXED) >> index & 1);
 }
 
 /* The adapter of a backend says this of a GID. */
@@ -112,6 +120,7 @@ enum { UVD_MAX_IPS = 8 };
 /* IP addresses, as the GIDs that stand for them: of an IPv4 address the mapped one. */
 struct uvd_ips {
 	unsigned int num;
+	uint32_t lost; /* bit i: the machine has lost gids[i] */
 	union ibv_gid gids[UVD_MAX_IPS];
 };
 

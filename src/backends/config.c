@@ -131,7 +131,7 @@ int uvd_config_query_gid(struct uvd_ibdev *dev, uint8_t port, unsigned int index
 
 	if (index >= config->gid_tbl_len)
 		return -EINVAL;
-	if (index >= config->num_gids)
+	if (!uvd_config_has_gid(config, index))
 		return -ENODATA;
 	memset(entry, 0, sizeof(*entry));
 	entry->gid = config->gids[index];

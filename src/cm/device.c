@@ -42,6 +42,23 @@ static void cm_device_added(struct uvd_device_watch *watch, const struct uvd_dev
 	cm_unlock(cm);
 }
 
+/* As with a GID of the kernel, identifiers that are bound to the address keep it. */
+static void cm_device_addresses(struct uvd_device_watch *watch, const struct uvd_device *dev)
+{
+	struct uvd_cm *cm = container_of(watch, struct uvd_cm, watch);
+	struct cm_device *device;
+
+	cm_lock(cm);
+	list_for_each_entry(device, &cm->devices, of_cm) {
+		if (device->dev != dev)
+			continue;
+		device->ips.lost = dev->config.ips.lost;
+		for (unsigned int i = 0; i < device->num_ports; i++)
+			device->ports[i].lost_gids = dev->config.ports[i].lost_gids;
+	}
+	cm_unlock(cm);
+}
+
 /* Takes the device from an identifier whose client is told so, and which can only be destroyed now (ucma_close_id()). */
 static void cm_id_lose_device(struct cm_id *id)
 {
@@ -80,6 +97,7 @@ void cm_devices_init(struct uvd_cm *cm)
 	INIT_LIST_HEAD(&cm->devices);
 	cm->watch.added = cm_device_added;
 	cm->watch.removed = cm_device_removed;
+	cm->watch.addresses = cm_device_addresses;
 	uvd_lock(&cm->engine->plugins_lock);
 	cm->engine->watch = &cm->watch;
 	list_for_each_entry(dev, &cm->engine->devices, of_engine)
@@ -96,10 +114,11 @@ void cm_devices_fini(struct uvd_cm *cm)
 		cm_device_put(list_first_entry(&cm->devices, struct cm_device, of_cm));
 }
 
-static bool gids_have(const union ibv_gid *gids, unsigned int num, const uint8_t gid[16])
+/* lost: bits of those that do not count */
+static bool gids_have(const union ibv_gid *gids, unsigned int num, uint32_t lost, const uint8_t gid[16])
 {
 	for (unsigned int i = 0; i < num; i++)
-		if (!memcmp(gids[i].raw, gid, 16))
+		if (!(lost >> i & 1) && !memcmp(gids[i].raw, gid, 16))
 			return true;
 	return false;
 }
@@ -115,8 +134,8 @@ static bool port_has(const struct cm_device *device, const struct uvd_port_confi
 
 	cm_addr_gid(addr, gid);
 	if (is_ib && addr->family != UVD_AF_IB)
-		return cm_addr_is_loopback(addr) || gids_have(device->ips.gids, device->ips.num, gid);
-	return is_ib == (addr->family == UVD_AF_IB) && gids_have(port->gids, port->num_gids, gid);
+		return cm_addr_is_loopback(addr) || gids_have(device->ips.gids, device->ips.num, device->ips.lost, gid);
+	return is_ib == (addr->family == UVD_AF_IB) && gids_have(port->gids, port->num_gids, port->lost_gids, gid);
 }
 
 bool cm_device_find(struct uvd_cm *cm, const union cm_addr *addr, struct cm_device **device, uint8_t *port)

@@ -46,7 +46,7 @@ struct cm_device {
 	unsigned int num_ports;
 	__be64 node_guid;
 	struct uvd_ips ips;
-	struct uvd_port_config ports[UVD_MAX_PORTS]; /* as they were when it was made */
+	struct uvd_port_config ports[UVD_MAX_PORTS]; /* as they were when it was made, but for lost addresses */
 };
 
 /* ---- identifiers -------------------------------------------------------------------------------------------------- */

@@ -166,12 +166,23 @@ static void port_config_follow(struct uvd_port_config *port, const struct uvd_po
 	__atomic_store_n(&port->num_pkeys, now->num_pkeys, __ATOMIC_RELEASE);
 }
 
+/* Caller holds port_lock. */
+static void device_publish_tables(struct uvd_device *dev, unsigned int port)
+{
+	const int ret = dev->engine->publish_tables ? dev->engine->publish_tables(dev, port) : 0;
+
+	if (ret)
+		uvd_log_limited(
+			dev->engine->log, UVD_WARN,
+			"%s: cannot publish what has changed of port %u: %s; the sysfs directory shows its former state",
+			dev->config.ibdev, port, uvd_errno_name(ret));
+}
+
 static void device_follow_port(struct uvd_device *dev, unsigned int port)
 {
 	struct uvd_gid_attr gid_attrs[UVD_MAX_GIDS] = {};
 	const struct uvd_backend *ops = dev->ib.ops;
 	struct uvd_port_config now = {};
-	int ret;
 
 	/* Not under port_lock, which the transport's main thread takes: an adapter may be slow. */
 	if (!ops->take_port || port < 1 || port > dev->ib.config.num_ports ||
@@ -185,12 +196,7 @@ static void device_follow_port(struct uvd_device *dev, unsigned int port)
 	port_config_follow(&dev->ib.config.ports[port - 1], &now);
 	memcpy(dev->config.gid_attrs[port - 1], gid_attrs, sizeof(gid_attrs));
 	memcpy(dev->ib.config.gid_attrs[port - 1], gid_attrs, sizeof(gid_attrs));
-	ret = dev->engine->publish_tables ? dev->engine->publish_tables(dev, port) : 0;
-	if (ret)
-		uvd_log_limited(
-			dev->engine->log, UVD_WARN,
-			"%s: cannot publish what has changed of port %u: %s; the sysfs directory shows its former state",
-			dev->config.ibdev, port, uvd_errno_name(ret));
+	device_publish_tables(dev, port);
 unlock:
 	uvd_unlock(&dev->port_lock);
 }
@@ -349,6 +355,67 @@ int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
 unlock:
 	uvd_unlock(&dev->port_lock);
 	return ret;
+}
+
+/* ---- addresses that the machine loses ------------------------------------------------------------------------------ */
+
+/* Sets the bits of the GIDs that are this address. Returns whether one has changed. */
+static bool lost_set(uint32_t *lost, const union ibv_gid *gids, unsigned int num, const union ibv_gid *ip, bool has)
+{
+	uint32_t bits = 0, was;
+
+	for (unsigned int i = 0; i < num; i++)
+		if (!memcmp(&gids[i], ip, sizeof(*ip)))
+			bits |= 1u << i;
+	was = has ? __atomic_fetch_and(lost, ~bits, __ATOMIC_RELAXED) : __atomic_fetch_or(lost, bits, __ATOMIC_RELAXED);
+	return (was & bits) != (has ? 0 : bits);
+}
+
+static bool port_set_ip(struct uvd_port_config *port, const union ibv_gid *ip, bool has)
+{
+	return lost_set(&port->lost_gids, port->gids, port->num_gids, ip, has);
+}
+
+/* Publishes the change of a port. Returns whether there was one. */
+static bool device_port_set_ip(struct uvd_device *dev, unsigned int port, const union ibv_gid *ip, bool has)
+{
+	bool changed;
+
+	uvd_lock(&dev->port_lock);
+	/* The sysfs directory may have another device of its name. */
+	changed = !atomic_load(&dev->gone) && port_set_ip(&dev->config.ports[port - 1], ip, has);
+	if (changed)
+		device_publish_tables(dev, port);
+	uvd_unlock(&dev->port_lock);
+	return changed;
+}
+
+static void device_tell_watch(struct uvd_device *dev)
+{
+	struct uvd_engine *engine = dev->engine;
+
+	uvd_lock(&engine->plugins_lock);
+	if (engine->watch)
+		engine->watch->addresses(engine->watch, dev);
+	uvd_unlock(&engine->plugins_lock);
+}
+
+bool uvd_device_set_ip(struct uvd_device *dev, const union ibv_gid *ip, bool has)
+{
+	bool changed[UVD_MAX_PORTS] = {};
+
+	if (!lost_set(&dev->config.ips.lost, dev->config.ips.gids, dev->config.ips.num, ip, has))
+		return false;
+	for (unsigned int i = 0; i < dev->config.num_ports; i++)
+		changed[i] = device_port_set_ip(dev, i + 1, ip, has);
+	device_tell_watch(dev);
+	for (unsigned int i = 0; i < dev->config.num_ports; i++) {
+		if (!changed[i])
+			continue;
+		port_set_ip(&dev->ib.config.ports[i], ip, has);
+		uvd_device_event(&dev->ib, IBV_EVENT_GID_CHANGE, i + 1);
+	}
+	return true;
 }
 
 int uvd_ibdev_set_port(struct uvd_ibdev *dev, unsigned int port, bool up)

@@ -117,6 +117,12 @@ void uvd_device_set_gone(struct uvd_device *dev);
  */
 int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up);
 /*
+ * The machine has lost this address, or has got it back (has): on Ethernet the GIDs that stand for it go or come, first in what the
+ * transport publishes, then for the connection manager and for queries, last with IBV_EVENT_GID_CHANGE to all open files. Returns whether
+ * anything has changed. One call at a time.
+ */
+bool uvd_device_set_ip(struct uvd_device *dev, const union ibv_gid *ip, bool has);
+/*
  * Stores the counters of a port (from 1). Returns 0; -ENODEV: the backend is closed; -EOPNOTSUPP: it counts nothing. Takes
  * port_lock.
  */

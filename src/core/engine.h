@@ -28,6 +28,8 @@ struct uvd_uobject;
 struct uvd_device_watch {
 	void (*added)(struct uvd_device_watch *watch, const struct uvd_device *dev);
 	void (*removed)(struct uvd_device_watch *watch, const struct uvd_device *dev);
+	/* The machine has lost addresses of the device, or has got them back: its configuration says which. */
+	void (*addresses)(struct uvd_device_watch *watch, const struct uvd_device *dev);
 };
 
 /*
@@ -53,8 +55,8 @@ struct uvd_engine {
 	int (*publish_port)(struct uvd_device *dev, unsigned int port, bool up);
 	/*
 	 * The transport's, or NULL: publishes what dev->config now says of this port and its tables, if the device is
-	 * published. Returns 0 or a negative errno. Called on a thread of the backend, with the device's port_lock held. Set
-	 * it before the first device is made.
+	 * published. Returns 0 or a negative errno. Called on a thread of the backend, or on that of uvd_device_set_ip(), with
+	 * the device's port_lock held. Set it before the first device is made.
 	 */
 	int (*publish_tables)(struct uvd_device *dev, unsigned int port);
 	/*

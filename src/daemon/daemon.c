@@ -171,6 +171,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	uvd_crash_start("uverbsd", uvd_dispatch_site);
 	uvd_announce_init(&d->announce, options);
 	uvd_fleet_init(&d->fleet, &d->engine, d->log, &uvd_daemon_fleet_ops, d);
+	d->fleet.addresses = d->addresses;
 	if (!start_loop(d) || !d->machine->begin(d))
 		return false;
 	d->grants = uvd_grants_new(options->grant_fds, d->privilege, d->log);
@@ -236,7 +237,8 @@ static int daemon_run(struct uvd_daemon *d, const struct uvd_options *options)
 	return status;
 }
 
-int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control, struct uvd_plugins *plugins)
+int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control, struct uvd_plugins *plugins,
+		     const struct uvd_fleet_addresses *addresses)
 {
 	struct uvd_daemon *d = uvd_zalloc(sizeof(*d));
 
@@ -246,6 +248,7 @@ int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, i
 	d->privilege = uvd_link_privilege(link);
 	d->listening = control;
 	d->plugins = plugins;
+	d->addresses = *addresses;
 	return daemon_run(d, options);
 }
 

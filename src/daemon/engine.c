@@ -39,23 +39,39 @@ static void engine_load_providers(const struct uvd_options *o)
 		}
 }
 
+/* The sandbox has a network namespace of its own, without addresses. A device of the options that has some needs news of them. */
+static void engine_open_addresses(const struct uvd_options *o, struct uvd_fleet_addresses *addresses,
+				  struct uvd_log *log)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < o->num_devices && !err && !addresses->events; i++)
+		if (o->devices[i].ips.num)
+			err = uvd_fleet_addresses_open(addresses);
+	if (err)
+		uvd_logf(log, UVD_WARN, "cannot see when the machine loses an address: %s", uvd_errno_name(err));
+}
+
 int uvd_engine_main(const struct uvd_options *options, struct uvd_log *log)
 {
 	struct uvd_link *link = uvd_image_is_engine(log) ? uvd_link_new(UVD_ENGINE_SOCKET) : NULL;
 	struct uvd_slots_used *slots = link ? uvd_slots_used_new(link, options) : NULL;
 	struct uvd_plugins *plugins = uvd_plugins_new(log);
+	struct uvd_fleet_addresses addresses = {};
 	int status;
 
 	uvd_client_prepare();
-	if (slots)
+	if (slots) {
 		engine_load_providers(options);
+		engine_open_addresses(options, &addresses, log);
+	}
 	/* No code of a plug-in runs before the sandbox is closed: the broker copies the files into slots. */
 	if (!slots || !plugins || engine_sandbox(options, log))
 		return 1;
 	uvd_plugins_set_source(plugins, &uvd_slots_source, slots);
 	if (!uvd_options_load_plugins(options, plugins, log))
 		return 1;
-	status = uvd_daemon_serve(options, link, UVD_ENGINE_CONTROL, plugins);
+	status = uvd_daemon_serve(options, link, UVD_ENGINE_CONTROL, plugins, &addresses);
 	uvd_slots_used_free(slots);
 	uvd_link_free(link);
 	return status;

@@ -80,6 +80,7 @@ struct uvd_daemon {
 	struct uvd_grants *grants;
 	struct uvd_node_orphans orphans; /* found at the start */
 	struct uvd_plugins *plugins; /* loaded before the engine was made, and not the engine's yet; or NULL */
+	struct uvd_fleet_addresses addresses; /* that the fleet begins with */
 	struct uvd_fleet fleet;
 	struct uvd_engine engine;
 	bool have_engine, have_tree;
@@ -119,10 +120,10 @@ int uvd_daemon_separate(const struct uvd_options *options);
 int uvd_engine_main(const struct uvd_options *options, struct uvd_log *log);
 /*
  * daemon.c: serves in an engine process. link: to the broker. control: the socket that listens. plugins: those of the options, which
- * it takes over.
+ * it takes over. addresses: sockets that were opened before the sandbox, or zeros.
  */
-int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control,
-		     struct uvd_plugins *plugins);
+int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control, struct uvd_plugins *plugins,
+		     const struct uvd_fleet_addresses *addresses);
 /* status.c: stores the name of a process's program, or "". daemon: the struct. On any thread; it uses only `privilege`. */
 void uvd_daemon_program(void *daemon, pid_t pid, char *comm, size_t size);
 void uvd_daemon_raise_nofile(void);

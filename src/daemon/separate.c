@@ -302,14 +302,34 @@ static int op_adapter(void *arg, pid_t engine, unsigned int index, dev_t *rdev)
 	return err;
 }
 
+/*
+ * Publishes which addresses of a port the machine has lost. The engine process, which says so, may only leave out GIDs that the
+ * broker knows.
+ */
+static int set_lost(struct separate *s, const struct own_node *n, unsigned int port,
+		    const struct uvd_device_config *now)
+{
+	struct uvd_device_config shown = n->config;
+
+	if (!port || port > shown.num_ports)
+		return -EINVAL;
+	shown.ips.lost = now->ips.lost;
+	shown.ports[port - 1].lost_gids = now->ports[port - 1].lost_gids;
+	shown.ports[port - 1].down = now->ports[port - 1].down;
+	return uvd_sysfs_set_tables(s->options->sysfs, &shown, port);
+}
+
 static int op_tables(void *arg, unsigned int index, unsigned int port, const struct uvd_device_config *device)
 {
 	struct separate *s = arg;
 	struct own_node *n = node_at(s, index);
-	int err = -EINVAL;
+	int err;
 
-	if (n && n->published == !!port && uvd_options_device_ok(s->options->names, device))
-		err = uvd_adapter_take_tables(&n->config, port, device);
+	if (!n || n->published != !!port || !uvd_options_device_ok(s->options->names, device))
+		return -EINVAL;
+	if (strcmp(n->config.backend, "verbs"))
+		return set_lost(s, n, port, device);
+	err = uvd_adapter_take_tables(&n->config, port, device);
 	return err || !port ? err : uvd_sysfs_set_tables(s->options->sysfs, &n->config, port);
 }
 

@@ -131,6 +131,7 @@ struct uvd_fleet_place *uvd_fleet_add(struct uvd_fleet *f, const struct uvd_devi
 	if (!*wrong) {
 		fleet_own_name(f, p);
 		uvd_fleet_watch_adapters(f);
+		uvd_fleet_watch_addresses(f);
 		return p;
 	}
 	/* The removed device can be added again. */

@@ -40,6 +40,7 @@ void uvd_fleet_begin(struct uvd_fleet *f, struct ev_loop *loop, struct uvd_contr
 	uvd_fleet_replug_begin(f, loop);
 	fleet_begin_jobs(f);
 	uvd_fleet_watch_adapters(f);
+	uvd_fleet_watch_addresses(f);
 }
 
 void uvd_fleet_end(struct uvd_fleet *f)
@@ -47,6 +48,7 @@ void uvd_fleet_end(struct uvd_fleet *f)
 	uvd_lock(&f->lock);
 	f->ended = true;
 	uvd_unlock(&f->lock);
+	uvd_fleet_addresses_close(f);
 	uvd_control_traces_free(f->traces);
 	uvd_control_meters_free(f->meters);
 	uvd_control_plugins_free(f->plugins);

@@ -72,6 +72,15 @@ struct uvd_fleet_back {
 	char ibdev[IBV_SYSFS_NAME_MAX]; /* empty: unused */
 };
 
+/* The machine's addresses, as rtnetlink tells of them (addresses.c). */
+struct uvd_fleet_addresses {
+	int events, dump; /* sockets: news of changes, and all addresses; 0: there are none */
+	struct ev_io on_event;
+	/* The addresses of devices that the machine has had: only these can be lost. A device may have others, which stay. */
+	union ibv_gid *seen;
+	unsigned int num_seen;
+};
+
 struct uvd_fleet {
 	struct uvd_engine *engine;
 	struct uvd_log *log;
@@ -83,6 +92,7 @@ struct uvd_fleet {
 	bool ended; /* filters' orders are refused */
 	bool ordered; /* a place has an order of a filter: replug_ns */
 	struct ev_async on_replug;
+	struct uvd_fleet_addresses addresses;
 	struct ev_timer adapters; /* looks for devices whose adapter is gone; runs if a device has had an adapter */
 	struct uvd_fleet_back backs[UVD_MAX_DEVICES];
 	struct uvd_control *control;
@@ -90,6 +100,12 @@ struct uvd_fleet {
 	struct uvd_control_traces *traces;
 	struct uvd_control_meters *meters;
 };
+
+/*
+ * Opens the sockets in this process's network namespace, for a process that can open none later. By default the fleet does that when a device
+ * has addresses of the machine's. Returns 0 or a negative errno.
+ */
+int uvd_fleet_addresses_open(struct uvd_fleet_addresses *a);
 
 /* The engine may be one that is not initialized yet. */
 void uvd_fleet_init(struct uvd_fleet *f, struct uvd_engine *engine, struct uvd_log *log,

@@ -18,6 +18,10 @@ json_t *uvd_fleet_remove(struct uvd_fleet *f, const char *name); /* NULL: the an
 void uvd_fleet_adapters_init(struct uvd_fleet *f);
 void uvd_fleet_watch_adapters(struct uvd_fleet *f);
 
+/* addresses.c: starts to watch the machine's addresses if a device has some of them, and looks which there are. */
+void uvd_fleet_watch_addresses(struct uvd_fleet *f);
+void uvd_fleet_addresses_close(struct uvd_fleet *f);
+
 /* commands.c: the command `device`. NULL: it is another one, or the answer comes later. */
 json_t *uvd_fleet_device_command(struct uvd_fleet *f, const char *command, bool may_change);
 

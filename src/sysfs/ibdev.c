@@ -154,7 +154,7 @@ static void put_gids(struct port_files *files, const struct uvd_device_config *c
 
 	for (unsigned int i = 0; i < port->gid_tbl_len; i++) {
 		const struct uvd_gid_attr *attr = &config->gid_attrs[files->port - 1][i];
-		const union ibv_gid *gid = i < port->num_gids ? &port->gids[i] : &none;
+		const union ibv_gid *gid = uvd_config_has_gid(port, i) ? &port->gids[i] : &none;
 		char ndev[IF_NAMESIZE] = "";
 
 		if (ethernet && memcmp(gid, &none, sizeof(none)))

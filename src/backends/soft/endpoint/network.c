@@ -118,7 +118,7 @@ void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *q
 static bool has_gid(const struct uvd_port_config *port, const union ibv_gid *gid)
 {
 	for (unsigned int i = 0; i < port->num_gids; i++)
-		if (!memcmp(&port->gids[i], gid, sizeof(*gid)))
+		if (uvd_config_has_gid(port, i) && !memcmp(&port->gids[i], gid, sizeof(*gid)))
 			return true;
 	return false;
 }
