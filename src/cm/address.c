@@ -27,8 +27,8 @@ bool cm_addr_is_any(const union cm_addr *addr)
 		return !addr->in.sin_addr.s_addr;
 	case AF_INET6:
 		return !memcmp(&addr->in6.sin6_addr, zero, sizeof(zero));
-	case UVD_AF_IB:
-		return !memcmp(addr->ib.gid, zero, sizeof(zero));
+	case UVD_AF_IB: /* or loopback: cma_any_addr() */
+		return !memcmp(addr->ib.gid, zero, sizeof(zero)) || cm_addr_is_loopback(addr);
 	default:
 		return true;
 	}

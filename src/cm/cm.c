@@ -142,7 +142,6 @@ struct cm_id *cm_id_new(struct uvd_cm_file *file, uint16_t ps, uint8_t qp_type, 
 	id->ps = ps;
 	id->qp_type = qp_type;
 	id->psn = uvd_random(1 << 24);
-	id->qkey = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB ? CM_UDP_QKEY : 0;
 	INIT_LIST_HEAD(&id->events);
 	list_add_tail(&id->of_file, &file->ids);
 	return id;

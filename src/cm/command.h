@@ -63,6 +63,9 @@ int cm_cmd_id_bound(struct cm_cmd *c, uint32_t number, struct cm_id **id);
 /* failure.c: one line for a command that has failed. number: the command's, row: NULL if there is none. */
 void cm_log_failure(struct cm_cmd *c, uint32_t number, const struct cm_row *row, int err);
 
+/* One line for a destination that ends in the event ADDR_ERROR. */
+void cm_log_addr_error(struct cm_cmd *c, const union cm_addr *dst, int err);
+
 /* Puts a response of this size in, or as much of it as the client has room for. */
 void cm_respond(struct cm_cmd *c, const void *response, size_t size);
 

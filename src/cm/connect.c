@@ -86,12 +86,16 @@ int cm_connect(struct cm_cmd *c)
 
 static int accept_ud(struct cm_id *id, const struct rdma_ucm_accept *in)
 {
-	if (!in->conn_param.valid)
-		return cm_send_sidr_rep(id, CM_SIDR_SUCCESS, NULL);
-	id_set_qp(id, &in->conn_param);
-	if (id->src.family == UVD_AF_IB && in->conn_param.qkey) /* with IP addresses all have one */
-		id->qkey = in->conn_param.qkey;
-	return cm_send_sidr_rep(id, CM_SIDR_SUCCESS, &in->conn_param);
+	int err = 0;
+
+	if (in->conn_param.valid)
+		id_set_qp(id, &in->conn_param);
+	/* With IP addresses all have one Q_Key: ucma_copy_conn_param(). */
+	if (in->conn_param.valid && id->src.family == UVD_AF_IB && in->conn_param.qkey)
+		err = cm_id_set_qkey(id, in->conn_param.qkey);
+	else
+		cm_id_default_qkey(id);
+	return err ?: cm_send_sidr_rep(id, CM_SIDR_SUCCESS, in->conn_param.valid ? &in->conn_param : NULL);
 }
 
 static int accept_conn(struct cm_id *id, const struct rdma_ucm_accept *in)

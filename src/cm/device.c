@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The devices that identifiers are bound to, and the addresses of their ports. */
 #include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uverbsd/log.h>
@@ -32,7 +34,8 @@ static void cm_device_added(struct uvd_device_watch *watch, const struct uvd_dev
 	device->node_guid = dev->config.node_guid;
 	device->ips = dev->config.ips;
 	memcpy(device->ports, dev->config.ports, sizeof(device->ports));
-	if (dev->config.hca[0])
+	device->forwards = dev->config.hca[0];
+	if (device->forwards)
 		uvd_logf(cm->engine->log, UVD_INFO,
 			 "%s: " UVD_CM_NODE " connects clients of this process alone, and none of other hosts",
 			 device->name);
@@ -95,6 +98,7 @@ void cm_devices_init(struct uvd_cm *cm)
 	struct uvd_device *dev;
 
 	INIT_LIST_HEAD(&cm->devices);
+	INIT_LIST_HEAD(&cm->groups);
 	cm->watch.added = cm_device_added;
 	cm->watch.removed = cm_device_removed;
 	cm->watch.addresses = cm_device_addresses;
@@ -153,6 +157,18 @@ bool cm_device_find(struct uvd_cm *cm, const union cm_addr *addr, struct cm_devi
 	return false;
 }
 
+bool cm_addr_is_lost(struct uvd_cm *cm, const union cm_addr *addr)
+{
+	struct cm_device *d;
+	uint8_t gid[16];
+
+	cm_addr_gid(addr, gid);
+	list_for_each_entry(d, &cm->devices, of_cm)
+		if (d->ips.lost && gids_have(d->ips.gids, d->ips.num, ~d->ips.lost, gid))
+			return addr->family != UVD_AF_IB;
+	return false;
+}
+
 void cm_id_set_device(struct cm_id *id, struct cm_device *device, uint8_t port)
 {
 	device->ref++;
@@ -168,48 +184,68 @@ void cm_id_drop_device(struct cm_id *id)
 	id->port = 0;
 }
 
-/* An address of IPoIB has the first GID of its port. */
-static void end_gid(const struct cm_id *id, const union cm_addr *addr, uint8_t gid[16])
+/* ---- AF_IB without a source ---------------------------------------------------------------------------------------- */
+
+static bool port_has_pkey(const struct uvd_port_config *port, uint16_t pkey)
 {
-	if (id->device && cm_id_is_ib(id) && addr->family != UVD_AF_IB)
-		memcpy(gid, cm_id_port(id)->gids[0].raw, 16);
-	else
-		cm_addr_gid(addr, gid);
+	for (unsigned int i = 0; i < port->num_pkeys; i++)
+		if ((port->pkeys[i] & 0x7fff) == (pkey & 0x7fff))
+			return true;
+	return false;
 }
 
-void cm_id_gids(const struct cm_id *id, uint8_t sgid[16], uint8_t dgid[16])
+/* The GID of the port that is the destination, or of its subnet. NULL: none */
+static const union ibv_gid *port_reaches_gid(const struct uvd_port_config *port, const struct uvd_sockaddr_ib *dst)
 {
-	union cm_addr target;
+	if (port->link_layer != IBV_LINK_LAYER_INFINIBAND || !port_has_pkey(port, be16toh(dst->pkey)))
+		return NULL;
+	for (unsigned int i = 0; i < port->num_gids; i++) {
+		const union ibv_gid *gid = &port->gids[i];
 
-	cm_addr_target(&id->dst, &id->src, &target);
-	end_gid(id, &id->src, sgid);
-	end_gid(id, &target, dgid);
-}
-
-/* A number that both ends' packets are spread by: 20 bits of a hash of the ports (rdma_calc_flow_label()). */
-uint32_t cm_id_flow_label(const struct cm_id *id)
-{
-	const uint32_t ports = cm_addr_port(&id->src) * 31u + cm_addr_port(&id->dst);
-
-	return cm_id_is_ib(id) ? 0 : ((ports * 2654435761u) >> 12) | 0xc000;
-}
-
-void cm_id_ah(const struct cm_id *id, struct ib_uverbs_ah_attr *ah)
-{
-	const struct uvd_port_config *port = cm_id_port(id);
-	uint8_t sgid[16];
-
-	*ah = (struct ib_uverbs_ah_attr){ .port_num = id->port };
-	if (cm_id_is_ib(id)) {
-		ah->dlid = port->lid;
-		return;
+		if (!memcmp(gid->raw, dst->gid, 16) || (!memcmp(gid->raw, dst->gid, 8) && !uvd_config_port_down(port)))
+			return gid;
 	}
-	ah->is_global = 1;
-	cm_id_gids(id, sgid, ah->grh.dgid);
-	for (unsigned int i = 0; i < port->num_gids; i++)
-		if (!memcmp(port->gids[i].raw, sgid, sizeof(sgid)))
-			ah->grh.sgid_index = i;
-	ah->grh.flow_label = cm_id_flow_label(id);
-	ah->grh.hop_limit = 64;
-	ah->grh.traffic_class = id->tos;
+	return NULL;
+}
+
+static int choose_subnet(struct cm_id *id)
+{
+	struct cm_device *d;
+
+	list_for_each_entry(d, &id->cm->devices, of_cm)
+		for (unsigned int i = 0; i < d->num_ports; i++) {
+			const union ibv_gid *gid = port_reaches_gid(&d->ports[i], &id->dst.ib);
+
+			if (!gid)
+				continue;
+			memcpy(id->src.ib.gid, gid->raw, 16);
+			cm_id_set_device(id, d, i + 1);
+			return 0;
+		}
+	return -ENODEV;
+}
+
+/* This machine: the first port that is up, whatever its link layer. */
+static int choose_loopback(struct cm_id *id)
+{
+	static const uint8_t loopback[16] = { [15] = 1 };
+	struct cm_device *d;
+
+	if (list_empty(&id->cm->devices))
+		return -ENODEV;
+	list_for_each_entry(d, &id->cm->devices, of_cm)
+		for (unsigned int i = 0; i < d->num_ports && !id->device; i++)
+			if (!uvd_config_port_down(&d->ports[i]))
+				cm_id_set_device(id, d, i + 1);
+	if (!id->device)
+		cm_id_set_device(id, list_first_entry(&id->cm->devices, struct cm_device, of_cm), 1);
+	memcpy(id->src.ib.gid, loopback, 16);
+	return 0;
+}
+
+int cm_id_choose_ib(struct cm_id *id)
+{
+	if (id->device)
+		return 0;
+	return cm_addr_is_any(&id->dst) ? choose_loopback(id) : choose_subnet(id);
 }

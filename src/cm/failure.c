@@ -52,3 +52,28 @@ void cm_log_failure(struct cm_cmd *c, uint32_t number, const struct cm_row *row,
 		uvd_log_of_user(log, user, UVD_WARN, UVD_CM_NODE ": %s (%u) fails: %s, pid %d", name, number,
 				uvd_errno_name(err), pid);
 }
+
+/* Has a device an adapter? Then a user may expect more of its addresses to be reached than there are. */
+static bool has_adapter(const struct uvd_cm *cm)
+{
+	const struct cm_device *device;
+
+	list_for_each_entry(device, &cm->devices, of_cm)
+		if (device->forwards)
+			return true;
+	return false;
+}
+
+void cm_log_addr_error(struct cm_cmd *c, const union cm_addr *dst, int err)
+{
+	struct uvd_cm *cm = c->file->cm;
+	char text[64] = "";
+
+	cm_addr_text(dst, text, sizeof(text));
+	uvd_log_of_user(cm->engine->log, c->caller->log_user, UVD_WARN,
+			UVD_CM_NODE
+			": RESOLVE_ADDR: %s: ADDR_ERROR with %s: no device of this process can reach it%s, pid %d",
+			text, uvd_errno_name(err),
+			has_adapter(cm) ? "; adapters of --backend verbs reach no other hosts by " UVD_CM_NODE : "",
+			c->caller->tid);
+}

@@ -44,6 +44,7 @@ struct cm_device {
 	char name[IBV_SYSFS_NAME_MAX];
 	unsigned int index; /* as ibdev_index; from 0, in the order of creation */
 	unsigned int num_ports;
+	bool forwards; /* to an adapter, whose peers on other hosts cannot be reached by these messages */
 	__be64 node_guid;
 	struct uvd_ips ips;
 	struct uvd_port_config ports[UVD_MAX_PORTS]; /* as they were when it was made, but for lost addresses */
@@ -90,9 +91,22 @@ enum cm_timer_kind {
 	CM_NUM_TIMERS,
 };
 
-enum { CM_UDP_QKEY = 0x01234567 /* RDMA_UDP_QKEY: of the port spaces UDP and IPOIB */ };
+enum {
+	CM_UDP_QKEY = 0x01234567, /* RDMA_UDP_QKEY: of the port spaces UDP and IB */
+	CM_IPOIB_QKEY = 0xb1b, /* of IPoIB's broadcast group (RFC 4391, section 5) */
+	CM_PKEY = 0xffff, /* of the default partition, and of IPoIB */
+};
 
 struct cm_bind; /* who has a port (ports.c) */
+
+/* InfiniBand: the port at the other end of a path, as a subnet manager knows it. */
+struct cm_peer {
+	bool found; /* a port has this GID */
+	bool same_port; /* it is the identifier's own */
+	uint8_t gid[16];
+	uint16_t lid;
+	uint8_t mtu, rate; /* of the path: the lesser of both ports; enum ibv_mtu, enum ibv_rate */
+};
 
 struct cm_id {
 	struct list_head of_file;
@@ -109,6 +123,7 @@ struct cm_id {
 	uint8_t qp_type;
 	enum cm_state state;
 	union cm_addr src, dst;
+	struct cm_peer peer; /* InfiniBand, once the destination is resolved */
 	struct cm_device *device; /* a reference; NULL: not bound to one */
 	uint8_t port;
 	struct cm_bind *bind; /* the port; NULL: none, or the listener's */
@@ -130,10 +145,19 @@ struct cm_id {
 	enum cm_timer_kind timer;
 	unsigned int retries;
 	struct cm_msg *last; /* that the timer sends again, or NULL */
-	uint32_t psn, remote_psn, qpn, remote_qpn, qkey;
+	uint32_t psn, remote_psn, qpn, remote_qpn;
+	uint32_t qkey; /* 0: none has been set */
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
 	bool srq;
 	struct rdma_ucm_ece ece;
+};
+
+/* InfiniBand: a multicast group of the subnet, which is there as long as it has members. */
+struct cm_group {
+	struct list_head of_cm;
+	unsigned int members;
+	uint8_t gid[16];
+	uint16_t lid;
 };
 
 /* A membership of a multicast group: struct ucma_multicast. */
@@ -147,6 +171,7 @@ struct cm_mcast {
 	uint32_t reported;
 	union cm_addr addr;
 	uint8_t join_flags;
+	struct cm_group *group; /* NULL: RoCE, which needs none */
 };
 
 /* enum rdma_cm_event_type of rdma_cm.h, which no header of the kernel's ABI has. */
@@ -207,6 +232,8 @@ struct uvd_cm {
 	struct uvd_device_watch watch;
 	pthread_mutex_t lock; /* protects all that follows, and all that hangs on it */
 	struct list_head devices;
+	struct list_head groups;
+	uint32_t groups_made; /* ever, without a GID of the client's */
 	unsigned int next_index;
 	struct cm_numbers ids, mcasts;
 	uint64_t last_serial; /* of a membership */
@@ -240,14 +267,17 @@ int cm_id_get(struct uvd_cm_file *file, uint32_t number, struct cm_id **id);
 /* The same for commands that need a device: -EINVAL if it has none. */
 int cm_id_get_bound(struct uvd_cm_file *file, uint32_t number, struct cm_id **id);
 
-/* status.c: the state's name, as rdma's tool has it. */
+/* status.c: the state's name, as rdma's tool has it; an address with its port, "" if it has no family. */
 const char *cm_state_name(enum cm_state state);
+void cm_addr_text(const union cm_addr *addr, char *text, size_t size);
 
 /* device.c */
 void cm_devices_init(struct uvd_cm *cm);
 void cm_devices_fini(struct uvd_cm *cm);
 /* Finds the device and port that have this address; returns false if none has. */
 bool cm_device_find(struct uvd_cm *cm, const union cm_addr *addr, struct cm_device **device, uint8_t *port);
+/* Has the machine lost this address of a device's? */
+bool cm_addr_is_lost(struct uvd_cm *cm, const union cm_addr *addr);
 void cm_id_set_device(struct cm_id *id, struct cm_device *device, uint8_t port);
 void cm_id_drop_device(struct cm_id *id);
 static inline const struct uvd_port_config *cm_id_port(const struct cm_id *id)
@@ -258,11 +288,34 @@ static inline bool cm_id_is_ib(const struct cm_id *id)
 {
 	return cm_id_port(id)->link_layer == IBV_LINK_LAYER_INFINIBAND;
 }
+/* AF_IB without a source: finds the port that reaches the destination (cma_resolve_ib_dev(), cma_bind_loopback()). */
+int cm_id_choose_ib(struct cm_id *id);
+
+/* path.c */
+
+/* A path record, of either kind of port. */
+struct cm_path {
+	uint8_t sgid[16], dgid[16];
+	uint16_t slid, dlid, pkey;
+	uint32_t flow_label;
+	uint8_t hops, traffic_class, mtu, rate, lifetime;
+};
+void cm_path_of(const struct cm_id *id, struct cm_path *path);
+/* The rate of a port, as enum ibv_rate. */
+uint8_t cm_port_rate(const struct uvd_port_config *port);
+/* The time-out of the ACKs of its QP (cm_ack_timeout()). */
+uint8_t cm_id_timeout(const struct cm_id *id);
+/* InfiniBand: asks, in the place of the subnet manager, for the port of the destination. Sets id->peer. */
+void cm_id_find_peer(struct cm_id *id);
 /* The GIDs of both ends, as they are in its path record. */
 void cm_id_gids(const struct cm_id *id, uint8_t sgid[16], uint8_t dgid[16]);
+uint16_t cm_id_pkey(const struct cm_id *id);
 /* Fills in the address handle to its peer. */
 void cm_id_ah(const struct cm_id *id, struct ib_uverbs_ah_attr *ah);
 uint32_t cm_id_flow_label(const struct cm_id *id);
+/* cma_set_default_qkey(), cma_set_qkey(). The latter returns -EINVAL: it has another one. */
+void cm_id_default_qkey(struct cm_id *id);
+int cm_id_set_qkey(struct cm_id *id, uint32_t qkey);
 
 /* ports.c */
 
@@ -272,8 +325,8 @@ void cm_port_put(struct cm_id *id);
 /* A listener shares its port with nobody (cma_bind_listen()). */
 int cm_port_listen(const struct cm_id *id);
 /* Finds the listener for a request to this address. */
-struct cm_id *cm_port_listener(struct uvd_cm *cm, uint16_t ps, const union cm_addr *dst,
-			       const struct cm_device *device);
+struct cm_id *cm_port_listener(struct uvd_cm *cm, uint16_t ps, const union cm_addr *dst, const struct cm_device *device,
+			       uint8_t port);
 
 /* event.c */
 

@@ -7,32 +7,123 @@
 #include "account/account.h"
 #include "cm/command.h"
 
-enum { MULTICAST_QPN = 0xffffff, FIRST_MLID = 0xc000, KERNEL_ENOTSUPP = 524 };
+enum { MULTICAST_QPN = 0xffffff, KERNEL_ENOTSUPP = 524 };
+enum { FIRST_MLID = 0xc001 /* after that of IPoIB's broadcast group */, LAST_MLID = 0xfffe };
 
 /* ---- the group ----------------------------------------------------------------------------------------------------- */
 
-/* InfiniBand: the group that IPoIB has for an IPv4 address (RFC 4391, section 4), full membership, link-local. */
-static void gid_of_ipoib(const union cm_addr *addr, uint8_t gid[16])
+/*
+ * InfiniBand: the group's GID (cma_set_mgid()). An IP address has IPoIB's (RFC 4391, section 4): flags, scope, a signature, the P_Key, and 28
+ * bits of an IPv4 address or 80 of an IPv6 address. The port space UDP has a signature of its own. Zeros: the subnet manager chooses.
+ */
+static void group_gid(const struct cm_id *id, const union cm_addr *addr, uint8_t gid[16])
 {
-	static const uint8_t prefix[] = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff };
+	static const uint8_t assigned[] = { 0xff, 0x10, 0xa0, 0x1b };
 
 	memset(gid, 0, 16);
-	memcpy(gid, prefix, sizeof(prefix));
-	memcpy(gid + 12, &addr->in.sin_addr, 4);
+	if (cm_addr_is_any(addr) || cm_addr_is_loopback(addr))
+		return;
+	cm_addr_gid(addr, gid);
+	if (addr->family == UVD_AF_IB)
+		return;
+	if (addr->family == AF_INET6 && gid[0] == assigned[0] && (gid[1] & 0xf0) == assigned[1] &&
+	    gid[2] == assigned[2] && gid[3] == assigned[3])
+		return;
+	gid[0] = 0xff;
+	gid[1] = 0x12;
+	gid[2] = addr->family == AF_INET ? 0x40 : 0x60;
+	gid[3] = id->ps == RDMA_PS_UDP ? 0x01 : 0x1b;
+	gid[4] = cm_id_pkey(id) >> 8;
+	gid[5] = cm_id_pkey(id) & 0xff;
+	if (addr->family == AF_INET6)
+		return;
+	memset(gid + 6, 0, 6);
+	gid[12] &= 0x0f;
 }
 
-static void group_ah(const struct cm_id *id, const union cm_addr *addr, struct ib_uverbs_ah_attr *ah)
+/* A GID that the subnet manager chooses, such as opensm does. */
+static void group_choose_gid(struct uvd_cm *cm, uint8_t gid[16])
 {
+	const uint32_t n = htonl(++cm->groups_made);
+
+	memcpy(gid, (const uint8_t[]){ 0xff, 0x12, 0xa0, 0x1b, 0xfe, 0x80 }, 6);
+	memcpy(gid + 12, &n, sizeof(n));
+}
+
+/* NULL: there is no group with this LID. */
+static struct cm_group *group_with_lid(struct uvd_cm *cm, uint16_t lid)
+{
+	struct cm_group *group;
+
+	list_for_each_entry(group, &cm->groups, of_cm)
+		if (group->lid == lid)
+			return group;
+	return NULL;
+}
+
+static struct cm_group *group_new(struct uvd_cm *cm, const uint8_t gid[16])
+{
+	struct cm_group *group;
+	unsigned int lid = FIRST_MLID;
+
+	while (lid <= LAST_MLID && group_with_lid(cm, lid))
+		lid++;
+	group = lid <= LAST_MLID ? calloc(1, sizeof(*group)) : NULL;
+	if (!group)
+		return NULL;
+	memcpy(group->gid, gid, 16);
+	group->lid = lid;
+	list_add_tail(&group->of_cm, &cm->groups);
+	return group;
+}
+
+/* In the place of the subnet manager: a port becomes a member. Returns NULL: there is no memory, or no LID. */
+static struct cm_group *group_join(const struct cm_id *id, const union cm_addr *addr)
+{
+	struct cm_group *group;
+	uint8_t gid[16];
+
+	group_gid(id, addr, gid);
+	if (!gid[0])
+		group_choose_gid(id->cm, gid);
+	list_for_each_entry(group, &id->cm->groups, of_cm)
+		if (!memcmp(group->gid, gid, 16))
+			goto out;
+	group = group_new(id->cm, gid);
+out:
+	if (group)
+		group->members++;
+	return group;
+}
+
+static void group_leave(struct cm_group *group)
+{
+	if (!group || --group->members)
+		return;
+	list_del_init(&group->of_cm);
+	free(group);
+}
+
+/* ib_init_ah_from_mcmember() */
+static void group_ah(const struct cm_mcast *mcast, struct ib_uverbs_ah_attr *ah)
+{
+	const struct cm_id *id = mcast->id;
+
+	if (mcast->group) {
+		*ah = (struct ib_uverbs_ah_attr){
+			.is_global = 1,
+			.port_num = id->port,
+			.dlid = mcast->group->lid,
+			.static_rate = cm_port_rate(cm_id_port(id)),
+		};
+		memcpy(ah->grh.dgid, mcast->group->gid, 16);
+		return;
+	}
 	cm_id_ah(id, ah);
 	ah->is_global = 1;
 	ah->grh.flow_label = 0;
-	ah->grh.hop_limit = cm_id_is_ib(id) ? 0 : 64;
-	if (cm_id_is_ib(id) && addr->family == AF_INET) {
-		gid_of_ipoib(addr, ah->grh.dgid);
-		ah->dlid = FIRST_MLID;
-	} else {
-		cm_addr_gid(addr, ah->grh.dgid);
-	}
+	ah->grh.hop_limit = 64;
+	cm_addr_gid(&mcast->addr, ah->grh.dgid);
 }
 
 /* ---- JOIN ---------------------------------------------------------------------------------------------------------- */
@@ -61,11 +152,15 @@ static int may_join(struct cm_cmd *c, const struct cm_id *id, const union cm_add
 {
 	if (id->qp_type != IBV_QPT_UD)
 		return cm_wrong(c, "the identifier's type of QP", id->qp_type, -EINVAL);
-	if (cm_addr_is_any(addr))
-		return cm_wrong(c, "addr", 0, -EINVAL);
 	if (id->state != CM_ADDR_BOUND && id->state != CM_ADDR_RESOLVED)
 		return cm_wrong_state(c, id);
-	if (!cm_id_is_ib(id) && addr->family == AF_INET6)
+	/* Without IPoIB there is no broadcast group, whose record a group begins with: ib_sa_get_mcmember_rec(). */
+	if (cm_id_is_ib(id))
+		return id->src.family == UVD_AF_IB ? cm_wrong(c, "the identifier's family", UVD_AF_IB, -EADDRNOTAVAIL)
+						  : 0;
+	if (cm_addr_is_any(addr))
+		return cm_wrong(c, "addr", 0, -EINVAL);
+	if (addr->family != AF_INET)
 		return cm_wrong(c, "addr.sin6_family", addr->family, -KERNEL_ENOTSUPP);
 	return 0;
 }
@@ -78,9 +173,13 @@ static int mcast_new(struct cm_id *id, const union cm_addr *addr, uint8_t flags,
 	if (err)
 		return err;
 	m = calloc(1, sizeof(*m));
-	err = m ? cm_number_new(&id->cm->mcasts, m, &m->number) : -ENOMEM;
+	if (m && cm_id_is_ib(id))
+		m->group = group_join(id, addr);
+	err = m && !m->group == !cm_id_is_ib(id) ? cm_number_new(&id->cm->mcasts, m, &m->number) : -ENOMEM;
 	if (err) {
 		uvd_account_uncharge(id->account, UVD_RES_CM_IDS, 1);
+		if (m)
+			group_leave(m->group);
 		free(m);
 		return err;
 	}
@@ -104,8 +203,8 @@ static void tell_joined(struct cm_mcast *mcast)
 	ev->resp.uid = mcast->uid;
 	ev->resp.id = mcast->number;
 	ev->resp.param.ud.qp_num = MULTICAST_QPN;
-	ev->resp.param.ud.qkey = CM_UDP_QKEY;
-	group_ah(mcast->id, &mcast->addr, &ev->resp.param.ud.ah_attr);
+	ev->resp.param.ud.qkey = mcast->id->qkey;
+	group_ah(mcast, &ev->resp.param.ud.ah_attr);
 	cm_event_post(ev);
 }
 
@@ -122,6 +221,8 @@ static int join(struct cm_cmd *c, uint32_t number, const void *from, size_t size
 		err = may_join(c, id, &addr) ?: mcast_new(id, &addr, flags, &mcast);
 	if (err)
 		return err;
+	if (!id->qkey)
+		cm_id_default_qkey(id);
 	mcast->uid = uid;
 	c->made_serial = mcast->serial;
 	resp.id = mcast->number;
@@ -175,6 +276,7 @@ void cm_mcast_leave(struct cm_mcast *mcast)
 	struct cm_id *id = mcast->id;
 
 	cm_events_drop_mcast(mcast);
+	group_leave(mcast->group);
 	list_del_init(&mcast->of_file);
 	cm_number_free(&id->cm->mcasts, mcast->number);
 	uvd_account_uncharge(id->account, UVD_RES_CM_IDS, 1);

@@ -154,17 +154,23 @@ int cm_port_listen(const struct cm_id *id)
 	return id->reuseaddr ? bind_check(id->bind, id, false) : 0;
 }
 
-/* Is the listener for requests to this address, by this device? A wildcard takes both families unless it has AFONLY. */
-static bool listens_for(const struct cm_id *id, const union cm_addr *dst, const struct cm_device *device)
+/*
+ * Is the listener for requests to this address, by this device and port? A wildcard takes both families unless it has AFONLY. Of AF_IB no
+ * GIDs are compared (cma_match_net_dev()).
+ */
+static bool listens_for(const struct cm_id *id, const union cm_addr *dst, const struct cm_device *device, uint8_t port)
 {
 	if (id->state != CM_LISTEN || (id->device && id->device != device))
 		return false;
+	if (dst->family == UVD_AF_IB)
+		return id->src.family == UVD_AF_IB && (!id->device || id->port == port);
 	if (cm_addr_is_any(&id->src))
 		return id->src.family == dst->family || (!id->afonly && id->src.family != UVD_AF_IB);
 	return cm_addr_equal(&id->src, dst);
 }
 
-struct cm_id *cm_port_listener(struct uvd_cm *cm, uint16_t ps, const union cm_addr *dst, const struct cm_device *device)
+struct cm_id *cm_port_listener(struct uvd_cm *cm, uint16_t ps, const union cm_addr *dst, const struct cm_device *device,
+			       uint8_t port)
 {
 	struct cm_bind *bind = bind_find(cm, ps, cm_addr_port(dst));
 	struct cm_id *id;
@@ -172,7 +178,7 @@ struct cm_id *cm_port_listener(struct uvd_cm *cm, uint16_t ps, const union cm_ad
 	if (!bind)
 		return NULL;
 	list_for_each_entry(id, &bind->ids, of_bind)
-		if (listens_for(id, dst, device))
+		if (listens_for(id, dst, device, port))
 			return id;
 	return NULL;
 }

@@ -5,8 +5,7 @@
 #include <string.h>
 #include "cm/command.h"
 
-/* The path between two ports: packet lifetime of RoCE, exact selectors, and no rate, as nobody has set one. */
-enum { PATH_EXACTLY = 2, PATH_LIFETIME = 18, PATH_HOPS = 64, RTS_TIMEOUT = PATH_LIFETIME + 1 };
+enum { PATH_EXACTLY = 2 /* selectors of a path record */ };
 
 static bool has_path(const struct cm_id *id)
 {
@@ -15,23 +14,28 @@ static bool has_path(const struct cm_id *id)
 
 /* ---- QUERY_ROUTE --------------------------------------------------------------------------------------------------- */
 
-static void path_user(const struct cm_id *id, struct ib_user_path_rec *path)
+static void path_user(const struct cm_id *id, struct ib_user_path_rec *to)
 {
-	*path = (struct ib_user_path_rec){
-		.flow_label = htobe32(cm_id_flow_label(id)),
-		.mtu = cm_id_port(id)->active_mtu,
-		.pkey = htobe16(0xffff),
-		.hop_limit = cm_id_is_ib(id) ? 0 : PATH_HOPS,
-		.traffic_class = id->tos,
+	struct cm_path path;
+
+	cm_path_of(id, &path);
+	*to = (struct ib_user_path_rec){
+		.dlid = htobe16(path.dlid),
+		.slid = htobe16(path.slid),
+		.flow_label = htobe32(path.flow_label),
+		.mtu = path.mtu,
+		.rate = path.rate,
+		.pkey = htobe16(path.pkey),
+		.hop_limit = path.hops,
+		.traffic_class = path.traffic_class,
 		.reversible = 1,
 		.mtu_selector = PATH_EXACTLY,
 		.rate_selector = PATH_EXACTLY,
 		.packet_life_time_selector = PATH_EXACTLY,
-		.packet_life_time = PATH_LIFETIME,
+		.packet_life_time = path.lifetime,
 	};
-	if (cm_id_is_ib(id))
-		path->dlid = path->slid = htobe16(cm_id_port(id)->lid);
-	cm_id_gids(id, path->sgid, path->dgid);
+	memcpy(to->sgid, path.sgid, sizeof(to->sgid));
+	memcpy(to->dgid, path.dgid, sizeof(to->dgid));
 }
 
 int cm_query_route(struct cm_cmd *c)
@@ -56,7 +60,7 @@ int cm_query_route(struct cm_cmd *c)
 			path_user(id, &resp.ib_route[0]);
 		else
 			cm_id_gids(id, resp.ib_route[0].sgid, resp.ib_route[0].dgid);
-		resp.ib_route[0].pkey = htobe16(0xffff);
+		resp.ib_route[0].pkey = htobe16(cm_id_pkey(id));
 	}
 	cm_respond(c, &resp, sizeof(resp));
 	return 0;
@@ -71,7 +75,7 @@ static void query_device(const struct cm_id *id, struct rdma_ucm_query_addr_resp
 	resp->node_guid = id->device->node_guid;
 	resp->ibdev_index = id->device->index;
 	resp->port_num = id->port;
-	resp->pkey = cm_id_is_ib(id) ? 0xffff : 0;
+	resp->pkey = cm_id_is_ib(id) ? htobe16(cm_id_pkey(id)) : 0;
 }
 
 static int query_addr(struct cm_cmd *c, const struct cm_id *id)
@@ -104,7 +108,7 @@ static void gid_addr(const struct cm_id *id, const union cm_addr *addr, const ui
 	}
 	*ib = (struct uvd_sockaddr_ib){ .family = UVD_AF_IB, .sid = service_id(id, addr) };
 	if (id->device && cm_id_is_ib(id))
-		ib->pkey = htobe16(0xffff);
+		ib->pkey = htobe16(cm_id_pkey(id));
 	memcpy(ib->gid, gid, 16);
 }
 
@@ -132,23 +136,29 @@ static int query_gid(struct cm_cmd *c, const struct cm_id *id)
 /* A PathRecord as on the wire (InfiniBand 15.2.5.16): offsets in bytes. */
 static void path_packed(const struct cm_id *id, uint8_t rec[64])
 {
-	const struct uvd_port_config *port = cm_id_port(id);
 	const __be64 service = service_id(id, &id->dst);
-	const __be32 flow_and_hops = htobe32(cm_id_flow_label(id) << 8 | (cm_id_is_ib(id) ? 0 : (uint32_t)PATH_HOPS));
-	const __be16 lid = htobe16(port->lid);
+	__be32 flow_and_hops;
+	struct cm_path path;
+	__be16 word;
 
+	cm_path_of(id, &path);
 	memset(rec, 0, 64);
 	memcpy(rec, &service, 8);
-	cm_id_gids(id, rec + 24, rec + 8);
-	memcpy(rec + 40, &lid, 2);
-	memcpy(rec + 42, &lid, 2);
+	memcpy(rec + 8, path.dgid, 16);
+	memcpy(rec + 24, path.sgid, 16);
+	word = htobe16(path.dlid);
+	memcpy(rec + 40, &word, 2);
+	word = htobe16(path.slid);
+	memcpy(rec + 42, &word, 2);
+	flow_and_hops = htobe32(path.flow_label << 8 | path.hops);
 	memcpy(rec + 44, &flow_and_hops, 4);
-	rec[48] = id->tos;
-	rec[49] = 0x80; /* reversible */
-	rec[50] = rec[51] = 0xff; /* P_Key */
-	rec[54] = PATH_EXACTLY << 6 | port->active_mtu;
-	rec[55] = PATH_EXACTLY << 6;
-	rec[56] = PATH_EXACTLY << 6 | PATH_LIFETIME;
+	rec[48] = path.traffic_class;
+	rec[49] = 0x80; /* reversible; the number of paths is 0 in an answer */
+	word = htobe16(path.pkey);
+	memcpy(rec + 50, &word, 2);
+	rec[54] = PATH_EXACTLY << 6 | path.mtu;
+	rec[55] = PATH_EXACTLY << 6 | path.rate;
+	rec[56] = PATH_EXACTLY << 6 | path.lifetime;
 }
 
 static int query_path(struct cm_cmd *c, const struct cm_id *id)
@@ -203,11 +213,12 @@ int cm_init_qp_attr_check(struct cm_cmd *c)
 }
 
 /* Before there is a connection, and for datagrams (cma_ib_init_qp_attr()). */
-static int attr_without_conn(const struct cm_id *id, struct ib_uverbs_qp_attr *attr)
+static int attr_without_conn(struct cm_id *id, struct ib_uverbs_qp_attr *attr)
 {
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	attr->port_num = id->port;
 	if (id->qp_type == IBV_QPT_UD) {
+		cm_id_default_qkey(id);
 		attr->qkey = id->qkey;
 		attr->qp_attr_mask |= IBV_QP_QKEY;
 	} else {
@@ -255,7 +266,7 @@ static int attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *attr)
 		return -EINVAL;
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	cm_id_ah(id, &attr->ah_attr);
-	attr->path_mtu = cm_id_port(id)->active_mtu;
+	attr->path_mtu = cm_id_is_ib(id) ? id->peer.mtu : cm_id_port(id)->active_mtu;
 	attr->dest_qp_num = id->remote_qpn;
 	attr->rq_psn = id->psn;
 	if (qp_is(id, IBV_QPT_RC, IBV_QPT_XRC_RECV)) {
@@ -280,12 +291,12 @@ static int attr_rts(const struct cm_id *id, struct ib_uverbs_qp_attr *attr)
 	}
 	if (qp_is(id, IBV_QPT_RC, IBV_QPT_XRC_SEND) || id->qp_type == IBV_QPT_XRC_RECV) {
 		attr->qp_attr_mask |= IBV_QP_TIMEOUT;
-		attr->timeout = id->timeout_set ? id->timeout : RTS_TIMEOUT;
+		attr->timeout = cm_id_timeout(id);
 	}
 	return 0;
 }
 
-static int attr_for(const struct cm_id *id, struct ib_uverbs_qp_attr *attr)
+static int attr_for(struct cm_id *id, struct ib_uverbs_qp_attr *attr)
 {
 	if (id->conn == CONN_NONE || id->qp_type == IBV_QPT_UD)
 		return attr_without_conn(id, attr);

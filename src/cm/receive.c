@@ -43,6 +43,8 @@ static void child_init(struct cm_id *child, const struct cm_msg *msg)
 	child->state = CM_CONNECT;
 	child->src = msg->dst;
 	child->dst = msg->src;
+	if (cm_id_is_ib(child))
+		cm_id_find_peer(child);
 	cm_conn_begin(child);
 	cm_conn_set_remote(child, msg->local_comm);
 	child->conn = msg->type == CM_SIDR_REQ ? CONN_SIDR_REQ_RCVD : CONN_REQ_RCVD;
@@ -53,6 +55,19 @@ static void child_init(struct cm_id *child, const struct cm_msg *msg)
 	child->initiator_depth = msg->responder_resources;
 	child->retry_count = msg->retry_count;
 	child->rnr_retry_count = msg->rnr_retry_count;
+}
+
+/*
+ * A service id request has no path: cma_save_ib_info() knows the listener's address alone. With that of a wildcard the kernel finds no
+ * port, and refuses the request; here the path is known.
+ */
+static void child_set_ib(struct cm_id *child, const struct cm_id *listener)
+{
+	if (cm_addr_is_any(&listener->src))
+		return;
+	child->src = listener->src;
+	child->src.ib.sid_mask = UINT64_MAX;
+	child->dst = (union cm_addr){ .family = UVD_AF_IB };
 }
 
 static struct cm_event *request_event(struct cm_id *listener, struct cm_id *child, const struct cm_msg *msg)
@@ -90,6 +105,8 @@ static bool request_take(struct cm_id *listener, const struct cm_msg *msg, struc
 		return false;
 	cm_id_set_device(child, device, port);
 	child_init(child, msg);
+	if (msg->type == CM_SIDR_REQ && child->src.family == UVD_AF_IB)
+		child_set_ib(child, listener);
 	ev = request_event(listener, child, msg);
 	if (!ev) {
 		cm_conn_end(child, true);
@@ -127,8 +144,9 @@ static void receive_request(struct uvd_cm *cm, const struct cm_msg *msg)
 		cm_send_dreq(stale);
 		return;
 	}
-	listener =
-		cm_device_find(cm, &msg->dst, &device, &port) ? cm_port_listener(cm, msg->ps, &msg->dst, device) : NULL;
+	listener = cm_device_find(cm, &msg->dst, &device, &port)
+			   ? cm_port_listener(cm, msg->ps, &msg->dst, device, port)
+			   : NULL;
 	if (!listener || (msg->type == CM_SIDR_REQ) != (listener->qp_type == IBV_QPT_UD))
 		answer_rej(cm, msg, CM_REJ_INVALID_SERVICE_ID);
 	else
@@ -267,6 +285,10 @@ static void receive_sidr_rep(struct cm_id *id, const struct cm_msg *msg)
 		return;
 	if (msg->reason != CM_SIDR_SUCCESS) {
 		cm_event_tell(id, CM_EVENT_UNREACHABLE, msg->reason);
+		return;
+	}
+	if (cm_id_set_qkey(id, msg->qkey)) {
+		cm_event_tell(id, CM_EVENT_ADDR_ERROR, -EINVAL);
 		return;
 	}
 	ev = cm_event_new(id, CM_EVENT_ESTABLISHED, 0);

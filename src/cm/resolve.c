@@ -31,6 +31,12 @@ static int check_link_local(const union cm_addr *addr)
 		       : 0;
 }
 
+/* The port space IPOIB is InfiniBand's alone (cma_acquire_dev_by_src_ip()). */
+static bool may_use(const struct cm_id *id, const struct cm_device *device, uint8_t port)
+{
+	return id->ps != RDMA_PS_IPOIB || device->ports[port - 1].link_layer == IBV_LINK_LAYER_INFINIBAND;
+}
+
 /* A specific address must be one of a device's. The kernel tells apart whether another interface has it. */
 static int bind_device(struct cm_id *id)
 {
@@ -41,6 +47,8 @@ static int bind_device(struct cm_id *id)
 		return 0;
 	if (!cm_device_find(id->cm, &id->src, &device, &port))
 		return id->src.family == UVD_AF_IB ? -ENODEV : -EADDRNOTAVAIL;
+	if (!may_use(id, device, port))
+		return -EINVAL;
 	cm_id_set_device(id, device, port);
 	return 0;
 }
@@ -136,11 +144,8 @@ static int bind_source(struct cm_id *id, const union cm_addr *src, const union c
 	any.family = dst->family;
 	if (dst->family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&dst->in6.sin6_addr))
 		any.in6.sin6_scope_id = dst->in6.sin6_scope_id;
-	if (dst->family == UVD_AF_IB) {
+	if (dst->family == UVD_AF_IB)
 		any.ib.pkey = dst->ib.pkey;
-		any.ib.sid = dst->ib.sid & htobe64(UINT64_C(0xffffffffffff0000));
-		any.ib.sid_mask = htobe64(UINT64_C(0xffffffffffff0000));
-	}
 	return cm_id_bind(id, &any, may);
 }
 
@@ -173,6 +178,8 @@ static int choose_source(struct cm_id *id)
 	cm_addr_set_port(&src, cm_addr_port(&id->src));
 	if (!cm_device_find(id->cm, &src, &device, &n))
 		return -ENODEV;
+	if (!may_use(id, device, n))
+		return -EINVAL;
 	id->src = src;
 	cm_id_set_device(id, device, n);
 	return 0;
@@ -195,11 +202,20 @@ static int resolve_to(struct cm_cmd *c, uint32_t number, const union cm_addr *sr
 	if (id->src.family != dst->family)
 		return cm_wrong(c, "dst_addr.ss_family", dst->family, -EINVAL);
 	id->dst = *dst;
-	err = choose_source(id);
-	if (err) {
-		cm_event_tell(id, CM_EVENT_ADDR_ERROR, err);
-		return 0;
+	if (dst->family == UVD_AF_IB) {
+		err = cm_id_choose_ib(id);
+		if (err)
+			return cm_wrong(c, "dst_addr, with port", cm_addr_port(dst), err);
+	} else {
+		err = choose_source(id);
+		if (err) {
+			cm_log_addr_error(c, dst, err);
+			cm_event_tell(id, CM_EVENT_ADDR_ERROR, err);
+			return 0;
+		}
 	}
+	if (cm_id_is_ib(id))
+		cm_id_find_peer(id);
 	id->state = CM_ADDR_RESOLVED;
 	cm_event_tell(id, CM_EVENT_ADDR_RESOLVED, 0);
 	return 0;
@@ -255,6 +271,22 @@ int cm_resolve_addr(struct cm_cmd *c)
 
 /* ---- RESOLVE_ROUTE ------------------------------------------------------------------------------------------------- */
 
+static int route_find(struct cm_cmd *c, struct cm_id *id)
+{
+	if (cm_id_is_ib(id)) {
+		cm_id_find_peer(id);
+		if (!id->peer.found) { /* the subnet manager has no record: cma_query_handler() */
+			cm_event_tell(id, CM_EVENT_ROUTE_ERROR, -EINVAL);
+			return 0;
+		}
+	} else if (id->src.family == UVD_AF_IB) { /* no interface: cma_resolve_iboe_route() */
+		return cm_wrong(c, "the identifier's family", UVD_AF_IB, -ENODEV);
+	}
+	id->state = CM_ROUTE_RESOLVED;
+	cm_event_tell(id, CM_EVENT_ROUTE_RESOLVED, 0);
+	return 0;
+}
+
 int cm_resolve_route(struct cm_cmd *c)
 {
 	const struct rdma_ucm_resolve_route *in = (const void *)c->in;
@@ -267,7 +299,5 @@ int cm_resolve_route(struct cm_cmd *c)
 		return cm_wrong(c, "timeout_ms", 0, -EINVAL);
 	if (id->state != CM_ADDR_RESOLVED)
 		return cm_wrong_state(c, id);
-	id->state = CM_ROUTE_RESOLVED;
-	cm_event_tell(id, CM_EVENT_ROUTE_RESOLVED, 0);
-	return 0;
+	return route_find(c, id);
 }

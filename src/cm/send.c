@@ -3,6 +3,7 @@
  * The states of a connection (InfiniBand 12.9), as far as an identifier's owner or its timer changes them: ib_send_cm_*() and
  * cm_destroy_id() of cm.c. receive.c has what a message does.
  */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,16 @@ static void conn_unhash(struct cm_id *id)
 
 /* ---- messages ------------------------------------------------------------------------------------------------------ */
 
+/* AF_IB: the path says who they are, and the service id is the port space's, too. */
+static void msg_set_ib(const struct cm_id *id, struct cm_msg *msg)
+{
+	msg->src.ib = msg->dst.ib = (struct uvd_sockaddr_ib){ .family = UVD_AF_IB, .pkey = htobe16(cm_id_pkey(id)) };
+	cm_id_gids(id, msg->src.ib.gid, msg->dst.ib.gid);
+	msg->dst.ib.sid = id->dst.ib.sid;
+	msg->dst.ib.sid_mask = UINT64_MAX;
+	msg->ps = be64toh(id->dst.ib.sid) >> 16;
+}
+
 static void msg_init(const struct cm_id *id, enum cm_msg_type type, struct cm_msg *msg)
 {
 	*msg = (struct cm_msg){
@@ -102,6 +113,8 @@ static void msg_init(const struct cm_id *id, enum cm_msg_type type, struct cm_ms
 		.qp_type = id->qp_type,
 	};
 	cm_addr_target(&id->dst, &id->src, &msg->dst);
+	if (id->device && id->src.family == UVD_AF_IB)
+		msg_set_ib(id, msg);
 	if (id->device)
 		msg->node_guid = id->device->node_guid;
 }

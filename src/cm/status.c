@@ -37,7 +37,7 @@ static const char *space_name(uint16_t ps)
 	}
 }
 
-static void address_text(const union cm_addr *addr, char *text, size_t size)
+void cm_addr_text(const union cm_addr *addr, char *text, size_t size)
 {
 	char host[INET6_ADDRSTRLEN] = "";
 
@@ -64,9 +64,9 @@ static void facts_take(const struct cm_id *id, struct uvd_cm_facts *facts)
 	};
 	if (id->device)
 		strcpy(facts->device, id->device->name);
-	address_text(&id->src, facts->src, sizeof(facts->src));
+	cm_addr_text(&id->src, facts->src, sizeof(facts->src));
 	if (!cm_addr_is_any(&id->dst))
-		address_text(&id->dst, facts->dst, sizeof(facts->dst));
+		cm_addr_text(&id->dst, facts->dst, sizeof(facts->dst));
 }
 
 /* Others need the lock, so it is given up after a few of them. */
