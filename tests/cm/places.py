@@ -21,6 +21,8 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65533", "--clear-groups"]
 OTHER = "10.98.0.1"  # an address of no RDMA device
 OWN_NET = ["unshare", "--net", "sh", "-ec", f"ip link set lo up; ip addr add {OTHER}/32 dev lo;"
            " echo 41000 41099 > /proc/sys/net/ipv4/ip_local_port_range; exec \"$@\"", "sh"]
+# Two ports of InfiniBand, which no machine of the tests has.
+INFINIBAND = ["--persona", "hfi1", "--ports", "2"]
 RXE_LIKE = ["--link-layer", "ethernet", "--gid", "::ffff:127.0.0.1"]
 PORT_RANGE = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
 
@@ -42,22 +44,22 @@ def users():
 # ---- the node, and the program's command ------------------------------------------------------------------------------
 
 @contextlib.contextmanager
-def under_run(user, folder):
+def under_run(user, folder, options):
     """The program has a network of its own with few ports, if the tests may make one."""
     uverbsctl = shutil.copy(BUILD / "tools/uverbsctl", folder)
     own_net = [] if os.geteuid() or subprocess.run([*OWN_NET, "true"], check=False).returncode else OWN_NET
-    yield ([*own_net, *(NOBODY if user == "nobody" else []), uverbsctl, "run", "--"],
+    yield ([*own_net, *(NOBODY if user == "nobody" else []), uverbsctl, "run", *options, "--"],
            ["127.0.0.1", *(["--other", OTHER] if own_net else []), "--lingering",
             "--remove", "127.0.0.1", f"{uverbsctl} device remove rxe0"])
 
 
 @contextlib.contextmanager
-def over_cuse(_, folder):
+def over_cuse(_, folder, options):
     """The daemon looks at the range of ports when it starts."""
     ports, log = PORT_RANGE.read_text(), folder / "log"
     PORT_RANGE.write_text("41000 41099")
     try:
-        with open(log, "wb") as file, subprocess.Popen([BUILD / "src/uverbsd", *RXE_LIKE], stderr=file) as daemon:
+        with open(log, "wb") as file, subprocess.Popen([BUILD / "src/uverbsd", *(options or RXE_LIKE)], stderr=file) as daemon:
             try:
                 end = time.monotonic() + STUCK
                 while "uverbsd: ready:" not in log.read_text():
@@ -103,13 +105,14 @@ PLACES = {"run": under_run, "cuse": over_cuse, "kernel": on_the_kernel}
 
 
 @contextlib.contextmanager
-def place(user, folder):
-    """Yields the prefix of a program's command, and arguments of rules.py. Copies the programs to the folder, which the user can enter."""
+def place(user, folder, options=()):
+    """Yields the prefix of a program's command, and arguments of rules.py. Copies the programs to the folder, which the user can enter.
+    options: of the device; by default it is as rxe's."""
     # That may not be true of the checkout.
     for path in (folder, *folder.parents):
         if path.stat().st_uid == os.geteuid() and path != pathlib.Path("/"):
             path.chmod(path.stat().st_mode | 0o055 if path == folder else path.stat().st_mode | 0o011)
     for name in HERE.glob("*.py"):
         shutil.copy(name, folder)
-    with PLACES[TRANSPORT](user, folder) as (prefix, args):
+    with PLACES[TRANSPORT](user, folder, options) as (prefix, args):
         yield prefix, args

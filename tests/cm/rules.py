@@ -25,7 +25,6 @@ class Rules:
 
     def __init__(self, args):
         self.args = args
-        self.address = args.address
         self.at_the_end = []
 
     @staticmethod
@@ -73,6 +72,7 @@ def main():
     ap.add_argument("--lingering", action="store_true", help="and those after which Linux holds up the end of the program for minutes")
     ap.add_argument("--only", metavar="GROUP", help="groups with this in their name")
     rules = Rules(ap.parse_args())
+    rules.address = rules.args.address
     for module in MODULES:
         run_groups(module.GROUPS, rules)
     rules.at_end()

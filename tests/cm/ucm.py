@@ -57,8 +57,8 @@ def in6(address="::", port=0, scope=0):
             + socket.inet_pton(socket.AF_INET6, address) + struct.pack("<I", scope))
 
 
-def sockaddr_ib(gid=bytes(16), sid=0, mask=0):
-    return struct.pack("<H", AF_IB) + struct.pack(">HI", 0, 0) + gid + struct.pack(">QQ", sid, mask) + bytes(8)
+def sockaddr_ib(gid=bytes(16), sid=0, mask=0, pkey=0):
+    return struct.pack("<H", AF_IB) + struct.pack(">HI", pkey, 0) + gid + struct.pack(">QQ", sid, mask) + bytes(8)
 
 
 def padded(data, size):
@@ -250,9 +250,19 @@ class Ends:
         self.address, self.ps = address, ps
         self.server, self.client = File(), File()
         self.listener = self.server.new(ps=ps)
-        ok(self.server.bind(self.listener, in4(address)))
-        self.port = self.server.source(self.listener)[1]
+        ok(self.server.bind(self.listener, self.own()))
+        self.port = self.port_of(self.listener)
         ok(self.server.listen(self.listener, backlog))
+
+    def own(self):
+        """The server's address, without a port."""
+        return in4(self.address)
+
+    def port_of(self, number):
+        return self.server.source(number)[1]
+
+    def destination(self):
+        return in4(self.address, self.port)
 
     def __enter__(self):
         return self
@@ -264,7 +274,7 @@ class Ends:
 
     def resolved(self, **param):
         number = self.client.new(ps=self.ps, **param)
-        ok(self.client.resolve(number, in4(self.address, self.port)))
+        ok(self.client.resolve(number, self.destination()))
         self.client.event("ADDR_RESOLVED")
         return number
 
