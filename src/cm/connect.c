@@ -76,6 +76,9 @@ int cm_connect(struct cm_cmd *c)
 					: cm_send_req(id, &in->conn_param, &in->ece);
 	if (err) { /* as the kernel destroys the ib_cm_id */
 		cm_conn_end(id, true);
+		if (id->lost)
+			return cm_wrong(c, "the identifier's address, which the machine has lost, with port",
+					cm_addr_port(&id->src), err);
 		return cm_wrong(c, "conn_param.private_data_len", in->conn_param.private_data_len, err);
 	}
 	id->state = CM_CONNECT;

@@ -45,19 +45,27 @@ static void cm_device_added(struct uvd_device_watch *watch, const struct uvd_dev
 	cm_unlock(cm);
 }
 
-/* As with a GID of the kernel, identifiers that are bound to the address keep it. */
+static void device_take_addresses(struct cm_device *device, const struct uvd_device *dev)
+{
+	device->ips.lost = dev->config.ips.lost;
+	for (unsigned int i = 0; i < device->num_ports; i++)
+		device->ports[i].lost_gids = dev->config.ports[i].lost_gids;
+}
+
 static void cm_device_addresses(struct uvd_device_watch *watch, const struct uvd_device *dev)
 {
 	struct uvd_cm *cm = container_of(watch, struct uvd_cm, watch);
 	struct cm_device *device;
+	struct cm_id *id;
 
 	cm_lock(cm);
-	list_for_each_entry(device, &cm->devices, of_cm) {
-		if (device->dev != dev)
-			continue;
-		device->ips.lost = dev->config.ips.lost;
-		for (unsigned int i = 0; i < device->num_ports; i++)
-			device->ports[i].lost_gids = dev->config.ports[i].lost_gids;
+	list_for_each_entry(device, &cm->devices, of_cm)
+		if (device->dev == dev)
+			device_take_addresses(device, dev);
+	for (size_t i = 0; i < cm->ids.size; i++) {
+		id = cm->ids.entries[i];
+		if (id && id->device && id->device->dev == dev && !cm_id_is_ib(id))
+			id->lost = id->lost || cm_addr_is_lost(cm, &id->src);
 	}
 	cm_unlock(cm);
 }
@@ -157,6 +165,12 @@ bool cm_device_find(struct uvd_cm *cm, const union cm_addr *addr, struct cm_devi
 	return false;
 }
 
+static bool port_has_lost(const struct uvd_port_config *port, const uint8_t gid[16])
+{
+	return port->link_layer == IBV_LINK_LAYER_ETHERNET && port->lost_gids &&
+	       gids_have(port->gids, port->num_gids, ~port->lost_gids, gid);
+}
+
 bool cm_addr_is_lost(struct uvd_cm *cm, const union cm_addr *addr)
 {
 	struct cm_device *d;
@@ -164,8 +178,9 @@ bool cm_addr_is_lost(struct uvd_cm *cm, const union cm_addr *addr)
 
 	cm_addr_gid(addr, gid);
 	list_for_each_entry(d, &cm->devices, of_cm)
-		if (d->ips.lost && gids_have(d->ips.gids, d->ips.num, ~d->ips.lost, gid))
-			return addr->family != UVD_AF_IB;
+		for (unsigned int i = 0; i < d->num_ports; i++)
+			if (port_has_lost(&d->ports[i], gid))
+				return true;
 	return false;
 }
 
@@ -197,11 +212,13 @@ static bool port_has_pkey(const struct uvd_port_config *port, uint16_t pkey)
 /* The GID of the port that is the destination, or of its subnet. NULL: none */
 static const union ibv_gid *port_reaches_gid(const struct uvd_port_config *port, const struct uvd_sockaddr_ib *dst)
 {
-	if (port->link_layer != IBV_LINK_LAYER_INFINIBAND || !port_has_pkey(port, be16toh(dst->pkey)))
+	if (!port_has_pkey(port, be16toh(dst->pkey)))
 		return NULL;
 	for (unsigned int i = 0; i < port->num_gids; i++) {
 		const union ibv_gid *gid = &port->gids[i];
 
+		if (!uvd_config_has_gid(port, i))
+			continue;
 		if (!memcmp(gid->raw, dst->gid, 16) || (!memcmp(gid->raw, dst->gid, 8) && !uvd_config_port_down(port)))
 			return gid;
 	}

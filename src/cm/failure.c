@@ -53,15 +53,18 @@ void cm_log_failure(struct cm_cmd *c, uint32_t number, const struct cm_row *row,
 				uvd_errno_name(err), pid);
 }
 
-/* Has a device an adapter? Then a user may expect more of its addresses to be reached than there are. */
-static bool has_adapter(const struct uvd_cm *cm)
+/* A user of an adapter may expect that peers on other hosts are reached. */
+static const char *why_unreachable(const struct uvd_cm *cm, int err)
 {
 	const struct cm_device *device;
 
+	if (err != -ENETUNREACH)
+		return "";
 	list_for_each_entry(device, &cm->devices, of_cm)
 		if (device->forwards)
-			return true;
-	return false;
+			return ": no device of this process has the address, and " UVD_CM_NODE
+			       " reaches no other hosts, even by an adapter of --backend verbs";
+	return ": no device of this process has the address";
 }
 
 void cm_log_addr_error(struct cm_cmd *c, const union cm_addr *dst, int err)
@@ -70,10 +73,8 @@ void cm_log_addr_error(struct cm_cmd *c, const union cm_addr *dst, int err)
 	char text[64] = "";
 
 	cm_addr_text(dst, text, sizeof(text));
+	/* With the lock held nobody may be asked for the process. */
 	uvd_log_of_user(cm->engine->log, c->caller->log_user, UVD_WARN,
-			UVD_CM_NODE
-			": RESOLVE_ADDR: %s: ADDR_ERROR with %s: no device of this process can reach it%s, pid %d",
-			text, uvd_errno_name(err),
-			has_adapter(cm) ? "; adapters of --backend verbs reach no other hosts by " UVD_CM_NODE : "",
-			c->caller->tid);
+			UVD_CM_NODE ": RESOLVE_ADDR: %s: event ADDR_ERROR with %s, pid %d%s", text, uvd_errno_name(err),
+			c->caller->tgid > 0 ? c->caller->tgid : c->caller->tid, why_unreachable(cm, err));
 }

@@ -128,6 +128,8 @@ struct cm_id {
 	uint8_t port;
 	struct cm_bind *bind; /* the port; NULL: none, or the listener's */
 	struct list_head of_bind;
+	/* Its address was lost: as with the kernel's GID entries it sends nothing any more, even when the address is back. */
+	bool lost;
 	bool reuseaddr, afonly, afonly_set, tos_set, timeout_set;
 	uint8_t tos, timeout;
 	int backlog; /* of a listener: how many requests it still takes */
@@ -276,7 +278,7 @@ void cm_devices_init(struct uvd_cm *cm);
 void cm_devices_fini(struct uvd_cm *cm);
 /* Finds the device and port that have this address; returns false if none has. */
 bool cm_device_find(struct uvd_cm *cm, const union cm_addr *addr, struct cm_device **device, uint8_t *port);
-/* Has the machine lost this address of a device's? */
+/* Is this a GID of an Ethernet port whose address the machine has lost? */
 bool cm_addr_is_lost(struct uvd_cm *cm, const union cm_addr *addr);
 void cm_id_set_device(struct cm_id *id, struct cm_device *device, uint8_t port);
 void cm_id_drop_device(struct cm_id *id);

@@ -21,12 +21,6 @@ static bool local_reaches(struct uvd_cm *cm, const union cm_addr *dst)
 	return cm_device_find(cm, dst, &device, &port);
 }
 
-/* Without the address of either end the packet is lost, too. */
-static bool local_arrives(struct uvd_cm *cm, const struct cm_msg *msg)
-{
-	return !cm_addr_is_lost(cm, &msg->src) && !cm_addr_is_lost(cm, &msg->dst);
-}
-
 const struct cm_carrier cm_local_carrier = { .send = local_send, .reaches = local_reaches };
 
 void cm_local_deliver(struct uvd_cm *cm)
@@ -36,7 +30,8 @@ void cm_local_deliver(struct uvd_cm *cm)
 	while (!list_empty(&cm->messages)) {
 		msg = list_first_entry(&cm->messages, struct cm_msg, of_cm);
 		list_del_init(&msg->of_cm);
-		if (local_arrives(cm, msg))
+		/* As a packet to an address that nobody has. */
+		if (!cm_addr_is_lost(cm, &msg->dst))
 			cm_receive(cm, msg);
 		free(msg);
 	}

@@ -195,16 +195,20 @@ static int mcast_new(struct cm_id *id, const union cm_addr *addr, uint8_t flags,
 
 static void tell_joined(struct cm_mcast *mcast)
 {
-	struct cm_event *ev = cm_event_new(mcast->id, CM_EVENT_MULTICAST_JOIN, 0);
+	/* Without a source GID there is no address handle, which the kernel tells without a status (cma_make_mc_event()). */
+	const bool lost = cm_addr_is_lost(mcast->id->cm, &mcast->id->src);
+	struct cm_event *ev = cm_event_new(mcast->id, lost ? CM_EVENT_MULTICAST_ERROR : CM_EVENT_MULTICAST_JOIN, 0);
 
 	if (!ev)
 		return;
 	ev->mcast = mcast;
 	ev->resp.uid = mcast->uid;
 	ev->resp.id = mcast->number;
-	ev->resp.param.ud.qp_num = MULTICAST_QPN;
-	ev->resp.param.ud.qkey = mcast->id->qkey;
-	group_ah(mcast, &ev->resp.param.ud.ah_attr);
+	if (!lost) {
+		ev->resp.param.ud.qp_num = MULTICAST_QPN;
+		ev->resp.param.ud.qkey = mcast->id->qkey;
+		group_ah(mcast, &ev->resp.param.ud.ah_attr);
+	}
 	cm_event_post(ev);
 }
 

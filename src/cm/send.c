@@ -121,7 +121,8 @@ static void msg_init(const struct cm_id *id, enum cm_msg_type type, struct cm_ms
 
 static void msg_send(struct cm_id *id, const struct cm_msg *msg)
 {
-	id->cm->carrier->send(id->cm, msg);
+	if (!id->lost)
+		id->cm->carrier->send(id->cm, msg);
 }
 
 static void send_plain(struct cm_id *id, enum cm_msg_type type)
@@ -204,6 +205,8 @@ int cm_send_req(struct cm_id *id, const struct rdma_ucm_conn_param *param, const
 	struct cm_msg msg;
 	int err;
 
+	if (id->lost)
+		return -EINVAL;
 	cm_conn_begin(id);
 	msg_init(id, CM_REQ, &msg);
 	msg.remote_comm = 0;
@@ -228,7 +231,7 @@ int cm_send_rep(struct cm_id *id, const struct rdma_ucm_conn_param *param, const
 	struct cm_msg msg;
 	int err;
 
-	if (id->conn != CONN_REQ_RCVD)
+	if (id->conn != CONN_REQ_RCVD || id->lost)
 		return -EINVAL;
 	msg_init(id, CM_REP, &msg);
 	msg_set_param(&msg, param, ece);
@@ -293,7 +296,7 @@ int cm_send_dreq(struct cm_id *id)
 	if (id->conn != CONN_ESTABLISHED)
 		return -EINVAL;
 	msg_init(id, CM_DREQ, &msg);
-	err = send_retried(id, &msg);
+	err = id->lost ? -EINVAL : send_retried(id, &msg);
 	if (err)
 		cm_enter_timewait(id);
 	else
@@ -320,6 +323,8 @@ int cm_send_sidr_req(struct cm_id *id, const struct rdma_ucm_conn_param *param)
 	struct cm_msg msg;
 	int err;
 
+	if (id->lost)
+		return -EINVAL;
 	cm_conn_begin(id);
 	msg_init(id, CM_SIDR_REQ, &msg);
 	err = msg_set_data(&msg, param->private_data, param->private_data_len, room_for_client(id, CM_SIDR_REQ_DATA))

@@ -494,6 +494,20 @@ START_TEST(test_link_layers_do_not_share_a_network)
 }
 END_TEST
 
+START_TEST(test_gid_whose_address_the_machine_has_lost_is_not_reached)
+{
+	struct uvd_port_config *port = &b->side->dev.config.ports[0];
+
+	a->side->dev.config.ports[0].link_layer = port->link_layer = IBV_LINK_LAYER_ETHERNET;
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(a, b, IBV_WR_RDMA_WRITE, 100);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	port->lost_gids = 1;
+	send_small(a, b, IBV_WR_RDMA_WRITE, 100);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+}
+END_TEST
+
 static void *write_in_slow_memory(void *unused)
 {
 	send_small(a, b, IBV_WR_RDMA_WRITE, DATA);
@@ -559,6 +573,7 @@ static void add_waiting_tests(TCase *t)
 	tcase_add_test(t, test_peer_that_becomes_ready_in_time_is_reached);
 	tcase_add_loop_test(t, test_request_goes_on_when_the_port_comes_up, 0, 2);
 	tcase_add_test(t, test_peer_connected_to_another_is_not_reached);
+	tcase_add_test(t, test_gid_whose_address_the_machine_has_lost_is_not_reached);
 	add_own_queue_test(t, test_link_layers_do_not_share_a_network, "all ports of mapped queues are Ethernet");
 }
 

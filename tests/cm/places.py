@@ -19,11 +19,13 @@ LONG = bool(os.environ.get("UVERBSD_LONG"))
 STUCK = 1800 if LONG else 600  # seconds: a limit for what is stuck, and not for what is slow
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65533", "--clear-groups"]
 OTHER = "10.98.0.1"  # an address of no RDMA device
-OWN_NET = ["unshare", "--net", "sh", "-ec", f"ip link set lo up; ip addr add {OTHER}/32 dev lo;"
+LOST = "10.98.0.2"  # one of a device that the machine can lose
+LOSE = ["--lose", LOST, f"ip addr del {LOST}/32 dev lo", f"ip addr add {LOST}/32 dev lo"]
+OWN_NET = ["unshare", "--net", "sh", "-ec", f"ip link set lo up; ip addr add {OTHER}/32 dev lo; ip addr add {LOST}/32 dev lo;"
            " echo 41000 41099 > /proc/sys/net/ipv4/ip_local_port_range; exec \"$@\"", "sh"]
 # Two ports of InfiniBand, which no machine of the tests has.
 INFINIBAND = ["--persona", "hfi1", "--ports", "2"]
-RXE_LIKE = ["--link-layer", "ethernet", "--gid", "::ffff:127.0.0.1"]
+RXE_LIKE = ["--link-layer", "ethernet", "--gid", "::ffff:127.0.0.1", "--ip", LOST]
 PORT_RANGE = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -48,8 +50,10 @@ def under_run(user, folder, options):
     """The program has a network of its own with few ports, if the tests may make one."""
     uverbsctl = shutil.copy(BUILD / "tools/uverbsctl", folder)
     own_net = [] if os.geteuid() or subprocess.run([*OWN_NET, "true"], check=False).returncode else OWN_NET
-    yield ([*own_net, *(NOBODY if user == "nobody" else []), uverbsctl, "run", *options, "--"],
-           ["127.0.0.1", *(["--other", OTHER] if own_net else []), "--lingering",
+    # Only the network's owner can take an address away.
+    loses = own_net and user == "self" and not options
+    yield ([*own_net, *(NOBODY if user == "nobody" else []), uverbsctl, "run", *options, *(["--ip", LOST] if loses else []), "--"],
+           ["127.0.0.1", *(["--other", OTHER] if own_net else []), "--lingering", *(LOSE if loses else []),
             "--remove", "127.0.0.1", f"{uverbsctl} device remove rxe0"])
 
 
@@ -58,6 +62,7 @@ def over_cuse(_, folder, options):
     """The daemon looks at the range of ports when it starts."""
     ports, log = PORT_RANGE.read_text(), folder / "log"
     PORT_RANGE.write_text("41000 41099")
+    ip("addr", "replace", f"{LOST}/32", "dev", "lo")
     try:
         with open(log, "wb") as file, subprocess.Popen([BUILD / "src/uverbsd", *(options or RXE_LIKE)], stderr=file) as daemon:
             try:
@@ -66,7 +71,7 @@ def over_cuse(_, folder, options):
                     assert daemon.poll() is None and time.monotonic() < end, log.read_text()
                     time.sleep(0.02)
                 yield (["env", "SYSFS_PATH=/run/uverbsd/sysfs"],
-                       ["127.0.0.1", "--other", OTHER, "--lingering",
+                       ["127.0.0.1", "--other", OTHER, "--lingering", *LOSE,
                         "--remove", "127.0.0.1", f"{BUILD}/tools/uverbsctl device remove hfi1_0"])
                 daemon.terminate()
                 assert daemon.wait(STUCK) == 0, log.read_text()
@@ -74,6 +79,7 @@ def over_cuse(_, folder, options):
                 daemon.kill()
     finally:
         PORT_RANGE.write_text(ports)
+        ip("addr", "delete", f"{LOST}/32", "dev", "lo", check=False)
 
 
 def ip(*words, check=True):
@@ -94,6 +100,7 @@ def on_the_kernel(*_):
             assert time.monotonic() < end
             time.sleep(0.02)
         yield [], ["10.99.0.1", "--other", OTHER, "--ports", *(["--lingering"] if LONG else []),
+                   "--lose", "10.97.0.1", "ip addr del 10.97.0.1/24 dev cmgoes", "ip addr add 10.97.0.1/24 dev cmgoes",
                    "--remove", "10.97.0.1", "rdma link delete rxe9"]
     finally:
         subprocess.run(["rdma", "link", "delete", "rxe9"], check=False, timeout=STUCK, stderr=subprocess.DEVNULL)

@@ -68,6 +68,8 @@ def main():
     ap.add_argument("--other", metavar="ADDRESS", help="an address of this machine that no RDMA device has")
     ap.add_argument("--ports", action="store_true", help="make the range of ephemeral ports small for a moment (sysctl)")
     ap.add_argument("--remove", nargs=2, metavar=("ADDRESS", "COMMAND"), help="a device that may go, and what removes it")
+    ap.add_argument("--lose", nargs=3, metavar=("ADDRESS", "COMMAND", "COMMAND"),
+                    help="an address of a device, what makes the machine lose it, and what brings it back")
     ap.add_argument("--slow", action="store_true", help="rules that take minutes, too")
     ap.add_argument("--lingering", action="store_true", help="and those after which Linux holds up the end of the program for minutes")
     ap.add_argument("--only", metavar="GROUP", help="groups with this in their name")

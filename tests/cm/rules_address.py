@@ -7,9 +7,10 @@ import struct
 
 from rules_file import in_child
 from rules_id import ONE, OPTION_ID, REUSEADDR
-from ucm import AF_IB, NONE, UDP, Ends, File, in4, in6, ip_and_port, libc, ok, sockaddr_ib
+from ucm import ADDR, AF_IB, IB, IPOIB, NONE, TCP, UDP, Ends, File, in4, in6, ip_and_port, libc, ok, sockaddr_ib
 
 CAP_NET_BIND_SERVICE = 10
+TCP_SID = TCP << 16  # a service id of the port space TCP
 FOREIGN = "192.0.2.1"  # an address that nobody has
 FAMILY_99 = struct.pack("<H", 99) + bytes(14)
 PORT_RANGE = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -256,6 +257,35 @@ def resolve_destinations(t):
         t.say("cm-raddr-again", f.resolve(number, in4(t.address, 7)), *named(f))
 
 
+# ---- what is InfiniBand's alone ----------------------------------------------------------------------------------------
+
+def of_infiniband(t):
+    """AF_IB and the port space IPOIB on an Ethernet port."""
+    gid = bytes(10) + b"\xff\xff" + in4(t.address)[4:8]
+    with File() as f:
+        t.say("cm-bind-ib", f.bind(f.new(), sockaddr_ib(gid, TCP_SID)))
+        number = f.new()
+        t.say("cm-bind-ib-any", f.bind(number, sockaddr_ib(sid=TCP_SID, mask=2 ** 64 - 1)), f"listen={f.listen(number)}")
+        number = f.new()
+        t.say("cm-raddr-ib", f.resolve(number, sockaddr_ib(gid, TCP_SID + 7, 2 ** 64 - 1, 0xffff)), *named(f),
+              f"route={f.resolve_route(number)}")
+        t.say("cm-raddr-ib-no-pkey", f.resolve(f.new(), sockaddr_ib(gid, TCP_SID + 7, 2 ** 64 - 1, 0x1234)))
+        number = f.new()
+        result = f.resolve(number, sockaddr_ib(sid=TCP_SID + 7, mask=2 ** 64 - 1))
+        event = named(f)
+        ok(f.query(number, ADDR))
+        t.say("cm-raddr-ib-any", result, *event, f"source={f.answer.raw[24:40].hex()}", f"space={f.answer.raw[40:46].hex()}")
+        t.say("cm-rroute-ib-any", f.resolve_route(number), f"again={f.resolve_route(number)}")
+        number = f.new(ps=IB)
+        result = f.resolve(number, sockaddr_ib(sid=TCP_SID + 7, mask=2 ** 64 - 1))
+        event = named(f)
+        ok(f.query(number, ADDR))
+        t.say("cm-raddr-ib-space", result, *event, f"space={f.answer.raw[40:46].hex()}")
+        t.say("cm-bind-ipoib", f.bind(f.new(ps=IPOIB), in4(t.address)))
+        number = f.new(ps=IPOIB)
+        t.say("cm-raddr-ipoib", f.resolve(number, in4(t.address, 7)), *named(f), f"bind={f.bind(number, in4())}")
+
+
 def uid_0(t):
     f = File()
     number = f.new(uid=0)
@@ -277,4 +307,4 @@ def resolve_route(t):
 
 
 GROUPS = (bind, bind_ephemeral, bind_devices, bind_in_use, bind_reuse, bind_low_port, bind_until_ports_are_gone, listen, resolve_checks,
-          resolve_keeps_bound, resolve_states, resolve_destinations, uid_0, resolve_route)
+          resolve_keeps_bound, resolve_states, resolve_destinations, of_infiniband, uid_0, resolve_route)

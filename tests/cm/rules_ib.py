@@ -6,6 +6,7 @@ The device has two ports, each with the GID fe80::... of one subnet. No kernel w
 """
 import argparse
 import ipaddress
+import os
 import pathlib
 import struct
 import sys
@@ -16,7 +17,7 @@ from ucm import ADDR, GID, IB, INIT, IPOIB, PATH, RTR, RTS, TCP, UDP, Ends, File
 ALL = 2 ** 64 - 1
 FULL = 0xffff  # the P_Key of the default partition
 NOBODY = bytes.fromhex("fe80000000000000") + bytes(7) + b"\x77"  # a GID of the subnet that no port has
-CLASS = pathlib.Path("/sys/class/infiniband")
+CLASS = pathlib.Path(os.environ.get("SYSFS_PATH", "/sys")) / "class/infiniband"
 
 
 def service(port, ps=TCP):

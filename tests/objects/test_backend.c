@@ -250,6 +250,84 @@ START_TEST(test_an_adapters_port_is_published_before_clients_get_its_event)
 }
 END_TEST
 
+static void watch_addresses(struct uvd_device_watch *watch, const struct uvd_device *dev)
+{
+	snprintf(changes + strlen(changes), sizeof(changes) - strlen(changes), "watch:%x ", dev->config.ips.lost);
+}
+
+static int publish_lost(struct uvd_device *dev, unsigned int port)
+{
+	char event;
+
+	ck_assert_int_lt(recv(watched, &event, sizeof(event), MSG_PEEK | MSG_DONTWAIT), 0);
+	snprintf(changes + strlen(changes), sizeof(changes) - strlen(changes), "%u:%x ", port,
+		 dev->config.ports[port - 1].lost_gids);
+	return 0;
+}
+
+/* The second and the third GID of the port are an address of the machine's. */
+static union ibv_gid address_of_the_machine(void)
+{
+	const union ibv_gid ip = { .raw = { [10] = 0xff, 0xff, 192, 0, 2, 9 } };
+	struct uvd_device_config *const configs[] = { &h.dev->config, &h.dev->ib.config };
+
+	for (unsigned int i = 0; i < UVD_COUNT(configs); i++) {
+		configs[i]->ips = (struct uvd_ips){ .num = 1, .gids = { ip } };
+		configs[i]->ports[0].num_gids = 3;
+		configs[i]->ports[0].gids[1] = configs[i]->ports[0].gids[2] = ip;
+	}
+	return ip;
+}
+
+START_TEST(test_gid_goes_and_comes_with_its_address_before_clients_get_the_event)
+{
+	const union ibv_gid ip = address_of_the_machine(), other = { .raw = { 0x20, 1 } };
+	struct uvd_device_watch watch = { .addresses = watch_addresses };
+	struct ib_uverbs_get_context_resp resp = {};
+	struct ibv_gid_entry entry;
+
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	watched = resp.async_fd;
+	h.engine.publish_tables = publish_lost;
+	h.engine.watch = &watch;
+	changes[0] = 0;
+	ck_assert(!uvd_device_set_ip(h.dev, &other, false));
+	ck_assert(!uvd_device_set_ip(h.dev, &ip, true));
+	ck_assert_str_eq(changes, "");
+	ck_assert(uvd_device_set_ip(h.dev, &ip, false));
+	ck_assert_str_eq(changes, "1:6 watch:1 ");
+	expect_event(resp.async_fd, IBV_EVENT_GID_CHANGE);
+	ck_assert_int_eq(uvd_config_query_gid(&h.dev->ib, 1, 0, &entry), 0);
+	ck_assert_int_eq(uvd_config_query_gid(&h.dev->ib, 1, 1, &entry), -ENODATA);
+	ck_assert(!uvd_device_set_ip(h.dev, &ip, false));
+	changes[0] = 0;
+	ck_assert(uvd_device_set_ip(h.dev, &ip, true));
+	ck_assert_str_eq(changes, "1:0 watch:0 ");
+	expect_event(resp.async_fd, IBV_EVENT_GID_CHANGE);
+	ck_assert_int_eq(uvd_config_query_gid(&h.dev->ib, 1, 2, &entry), 0);
+	h.engine.watch = NULL;
+}
+END_TEST
+
+START_TEST(test_address_that_is_no_gid_goes_without_an_event)
+{
+	const union ibv_gid ip = address_of_the_machine();
+	struct uvd_device_watch watch = { .addresses = watch_addresses };
+	struct ib_uverbs_get_context_resp resp = {};
+	char event;
+
+	h.dev->config.ports[0].num_gids = h.dev->ib.config.ports[0].num_gids = 1;
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	h.engine.publish_tables = publish_lost;
+	h.engine.watch = &watch;
+	changes[0] = 0;
+	ck_assert(uvd_device_set_ip(h.dev, &ip, false));
+	ck_assert_str_eq(changes, "watch:1 ");
+	ck_assert_int_lt(recv(resp.async_fd, &event, sizeof(event), MSG_PEEK | MSG_DONTWAIT), 0);
+	h.engine.watch = NULL;
+}
+END_TEST
+
 static void event_of_no_port(enum ibv_event_type type, uint8_t port)
 {
 	h.dev->ib.event_handler(&h.dev->ib, type, port);
@@ -318,4 +396,6 @@ TEST_LIST(test_a_command_whose_function_is_missing_is_eopnotsupp, test_an_object
 	  test_a_port_that_changes_is_told_to_queries_backend_and_every_open_file,
 	  test_an_adapters_port_is_published_before_clients_get_its_event,
 	  test_the_close_of_a_backend_can_wait_for_its_thread_that_reports_a_change,
-	  test_an_adapters_port_is_asked_for_only_by_events_of_its_ports, test_set_port_of_no_such_port_is_einval)
+	  test_an_adapters_port_is_asked_for_only_by_events_of_its_ports,
+	  test_gid_goes_and_comes_with_its_address_before_clients_get_the_event,
+	  test_address_that_is_no_gid_goes_without_an_event, test_set_port_of_no_such_port_is_einval)
