@@ -61,6 +61,12 @@ static void id_set_qp(struct cm_id *id, const struct rdma_ucm_conn_param *param)
 	id->srq = param->srq;
 }
 
+/* Nothing can be sent from an address that the machine has lost. */
+static int wrong_address(struct cm_cmd *c, const struct cm_id *id, int err)
+{
+	return cm_wrong(c, "the identifier's address, which was lost, with port", cm_addr_port(&id->src), err);
+}
+
 int cm_connect(struct cm_cmd *c)
 {
 	const struct rdma_ucm_connect *in = (const void *)c->in;
@@ -77,8 +83,7 @@ int cm_connect(struct cm_cmd *c)
 	if (err) { /* as the kernel destroys the ib_cm_id */
 		cm_conn_end(id, true);
 		if (id->lost)
-			return cm_wrong(c, "the identifier's address, which the machine has lost, with port",
-					cm_addr_port(&id->src), err);
+			return wrong_address(c, id, err);
 		return cm_wrong(c, "conn_param.private_data_len", in->conn_param.private_data_len, err);
 	}
 	id->state = CM_CONNECT;
@@ -133,6 +138,8 @@ int cm_accept(struct cm_cmd *c)
 	err = id->qp_type == IBV_QPT_UD ? accept_ud(id, in) : accept_conn(id, in);
 	if (err) {
 		reject(id, CM_REJ_CONSUMER, "", 0);
+		if (id->lost)
+			return wrong_address(c, id, err);
 		return cm_wrong(c, "conn_param", in->conn_param.private_data_len, err);
 	}
 	if (in->conn_param.valid)

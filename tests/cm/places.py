@@ -25,7 +25,7 @@ OWN_NET = ["unshare", "--net", "sh", "-ec", f"ip link set lo up; ip addr add {OT
            " echo 41000 41099 > /proc/sys/net/ipv4/ip_local_port_range; exec \"$@\"", "sh"]
 # Two ports of InfiniBand, which no machine of the tests has.
 INFINIBAND = ["--persona", "hfi1", "--ports", "2"]
-RXE_LIKE = ["--link-layer", "ethernet", "--gid", "::ffff:127.0.0.1", "--ip", LOST]
+RXE_LIKE = ["--link-layer", "ethernet", "--gid", f"::ffff:{LOST},::ffff:127.0.0.1", "--ip", LOST]
 PORT_RANGE = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 

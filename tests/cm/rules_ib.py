@@ -252,8 +252,8 @@ def groups(t):
     with File() as f:
         number = member(f)
         group, gid, lid, event = joined(f, number, in4("239.1.2.3"))
-        t.say("cm-ib-join", "0", f"gid={gid}", f"lid={lid:#x}", f"qkey={event.ud()[2]:#x}", f"qpn={event.ud()[1]:#x}", f"hops={event.data[49]}",
-              f"sl={event.data[54]}", f"rate={event.data[56]}", f"global={event.data[57]}")
+        t.say("cm-ib-join", "0", f"gid={gid}", f"lid={lid:#x}", f"qkey={event.ud()[2]:#x}", f"qpn={event.ud()[1]:#x}",
+              f"hops={event.data[49]}", f"sl={event.data[54]}", f"rate={event.data[56]}", f"global={event.data[57]}")
         _, again, same, _ = joined(f, member(f), in4("239.1.2.3"))
         t.say("cm-ib-join-again", "0", f"gid={again}", f"same-lid={same == lid}")
         other, _, next_lid, _ = joined(f, number, in4("239.1.2.4"))

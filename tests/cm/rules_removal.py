@@ -32,13 +32,14 @@ def told(f, result):
 
 def lost(t):
     if not t.args.lose:
-        for rule in ("cm-lost-bind", "cm-lost-raddr", "cm-lost-raddr-src", "cm-lost-connected", "cm-lost-connect", "cm-lost-accept", "cm-lost-disconnect",
-                     "cm-lost-join", "cm-lost-back"):
+        for rule in ("cm-lost-bind", "cm-lost-raddr", "cm-lost-raddr-src", "cm-lost-connected", "cm-lost-connect", "cm-lost-accept",
+                     "cm-lost-disconnect", "cm-lost-join", "cm-lost-back"):
             t.skip(rule, "no address to lose (--lose)")
         return
     address, lose, back = t.args.lose
     with Ends(address) as ends, File() as f:
-        (number, child), (again, _), ready, request = ends.established(), ends.established(), ends.routed(), ends.requested()[1]
+        (number, child), (again, _) = ends.established(), ends.established()
+        ready, request = ends.routed(), ends.requested()[1]
         member = f.new(ps=UDP)
         ok(f.bind(member, in4(address)))
         done(lose)
