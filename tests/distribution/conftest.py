@@ -54,10 +54,14 @@ atexit.register(shutil.rmtree, PLACE, True)
 OPTIONAL = ["mpi-openmpi", "mpi-mpich", "gloo"]  # meson builds them if what they need is installed
 CLIENTS = {n: shutil.copy(BUILD / "tests/distribution" / n, PLACE)
            for n in ("payload", "protection", "mcast", "killing", "garbage", "lists", "lists-asan", "lists-tsan", "shared", "reply",
-                     "tcp", "ucx", "mpi-openmpi", "mpi-mpich", "gloo") if n not in OPTIONAL or (BUILD / "tests/distribution" / n).exists()}
+                     "tcp", "cycles", "ucx", *OPTIONAL) if n not in OPTIONAL or (BUILD / "tests/distribution" / n).exists()}
 UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", PLACE)
 
 
+# An address of the machine's beside 127.0.0.1: programs such as libfabric leave out the loopback interface.
+IP = "192.0.2.9"
+INTERFACE = f"ip link set lo up; ip link add veth0 type veth peer name veth1; ip addr add {IP}/24 dev veth0; " \
+            "ip link set veth0 up; ip link set veth1 up"
 WAYS = ["ioctl", "write"] + ([] if CUSE else ["rxe"])
 
 
@@ -69,6 +73,8 @@ def over_cuse(*abis):
 
 # The device as users have it who give no option.
 default_device = pytest.mark.parametrize("lasting_device", ["ioctl" if CUSE else "rxe"], indirect=True)
+# The same with the address IP.
+device_with_ip = pytest.mark.parametrize("lasting_device", ["ip"], indirect=True)
 
 
 def readme_command(start, program=None):
@@ -140,9 +146,10 @@ def kill_tree(pid):
         os.kill(pid, signal.SIGKILL)
 
 
-def listens(port):
+def listens(port, pid="self"):
+    """pid: a process in the network namespace to look at."""
     pattern = re.compile(rf":{port:04X} \w+:0000 0A ")
-    return any(pattern.search(pathlib.Path("/proc/net", f).read_text()) for f in ("tcp", "tcp6"))
+    return any(pattern.search(pathlib.Path("/proc", str(pid), "net", f).read_text()) for f in ("tcp", "tcp6"))
 
 
 def free_port():
@@ -195,8 +202,9 @@ class Device:
     def __init__(self, way):
         self.way = way
         self.started = []
-        self.options = ["--persona", "rxe"] if way == "rxe" else ["--persona", "hfi1", "--abi", way]
-        self.name = "rxe0" if way == "rxe" else "hfi1_0"
+        abi, ip = ("rxe" if not CUSE else "ioctl", ["--ip", IP]) if way == "ip" else (way, [])
+        self.options = [*(["--persona", "rxe"] if abi == "rxe" else ["--persona", "hfi1", "--abi", abi]), *ip]
+        self.name = "rxe0" if abi == "rxe" else "hfi1_0"
 
     def run(self, *argv, seconds=STUCK):
         return self.start(*argv).wait(seconds)
@@ -269,7 +277,10 @@ class RunDevice(Device):
         super().__init__(way)
         env = {**os.environ, "TMPDIR": str(PLACE), "XDG_RUNTIME_DIR": str(PLACE)}
         self.stderr = open(PLACE / f"run-{way}.log", "w+")
-        self.shell = subprocess.Popen(as_user([UVERBSCTL, "run", *self.options, "--", "sh"]), text=True, env=env,
+        # Root in a user namespace may make the interface. The programs are no root there: Open MPI would refuse to start.
+        no_root = f"exec unshare --user --map-user={NOBODY} --map-group={NOBODY} \"$@\""
+        own_net = ["unshare", "--user", "--map-root-user", "--net", "sh", "-ec", f"{INTERFACE}; {no_root}", "sh"] if way == "ip" else []
+        self.shell = subprocess.Popen(as_user([*own_net, UVERBSCTL, "run", *self.options, "--", "sh"]), text=True, env=env,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=PLACE)
         self.say("echo ready")
         assert self.shell.stdout.readline() == "ready\n", self.log()
@@ -319,6 +330,8 @@ class CuseDevice(Device):
         folder = pathlib.Path("/run/modprobe.d")
         folder.mkdir(exist_ok=True)
         (folder / "uverbsd.conf").write_text("alias net-pf-16-proto-20 off\n")
+        if way == "ip":
+            subprocess.run(["sh", "-ec", INTERFACE], check=True)
         self.stderr = open(PLACE / f"cuse-{way}.log", "w+")
         # --sysfs overlay: not every program honours SYSFS_PATH.
         options = os.environ.get("UVERBSD_OPTIONS", "").split()

@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """MPI between four processes (mpi.c): allreduce and alltoall, every value checked, with the README's commands.
 
-UCX logs which transport carries what. Nothing else than the device can: neither command lets MPI use its own shared memory or
-TCP, and without the device's transport both fail.
+UCX logs which transport carries what. Nothing else than the device can: no command lets MPI use its own shared memory or
+TCP, and without the device's transport all fail.
 """
 import re
 
 import pytest
 
-from conftest import CAN_LOCK, CLIENTS, CUSE, LONG, default_device, readme_command
+from conftest import CAN_LOCK, CLIENTS, CUSE, LONG, default_device, device_with_ip, readme_command, until
 
 pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="UCX wants 64 MiB of locked memory: RLIMIT_MEMLOCK unlimited, or root")
 EVERY = 4 if CUSE and not LONG else 1
 REFUSALS = {"openmpi": "PML ucx cannot be selected", "mpich": "Destination is unreachable"}
+OVER_UCX = {"openmpi": "-x", "mpich": "-genv"}
 IMPLEMENTATIONS = list(REFUSALS) if LONG else ["openmpi"]
 
 
 def command(implementation):
     assert f"mpi-{implementation}" in CLIENTS, "not installed when build/ was made: scripts/packages"
-    return readme_command(f"mpirun.{implementation}", CLIENTS[f"mpi-{implementation}"])
+    return readme_command(f"mpirun.{implementation} {OVER_UCX[implementation]}", CLIENTS[f"mpi-{implementation}"])
 
 
 def lanes(said):
@@ -34,6 +35,15 @@ def test_every_value_of_collectives_of_four_ranks_arrives_over_the_device(device
     to_others = f"rc_verbs/{device.name}:1"
     assert sum({to_others} == lane for lane in lanes(said)) >= 4, said  # each rank to the others
     assert all(lane <= {to_others, "self/memory0"} for lane in lanes(said)), said
+
+
+@device_with_ip
+def test_every_value_arrives_over_connections_of_librdmacm(device):
+    """Open MPI has libfabric connect each rank to the others."""
+    mpi = device.start(*readme_command("mpirun.openmpi --mca pml cm", CLIENTS["mpi-openmpi"]), EVERY, locks=True)
+    connected = until(lambda: mpi.ended() or '"state":"CONNECT"' in device.control("status", "--json").ok(), "a connection")
+    said = mpi.wait().ok()
+    assert connected is True and re.search(r"^4 ranks: \d{7,} values compared, 0 wrong$", said, re.M), said
 
 
 if LONG or not CUSE:
