@@ -6,7 +6,8 @@
   bench.py run        under `uverbsctl run`, beside a null notification
   bench.py cuse       through uverbsd's nodes, beside a null CUSE device (root and /dev/cuse: see tests/vm/run-in-vm)
   bench.py hca        --backend verbs on rxe0 beside rxe0 itself, with borrow and with bounce (root, in tests/vm/run-in-vm --rxe)
-  bench.py cm         connections by librdmacm (cmtime) under `uverbsctl run`, and in tests/vm/run-in-vm --rxe beside the kernel's
+  bench.py cm         connections by librdmacm at once (cmtime) and one after another, under `uverbsctl run`, and in
+                      tests/vm/run-in-vm --rxe beside the kernel's
   bench.py scale      a million objects in one open file, ten thousand open files, in one process; --rounds 5 will do
   bench.py idle       resident memory of an idle daemon (root and /dev/cuse)
   bench.py fuzz       executions of the in-process fuzz targets, in processor time: the corpus in git again and again (replay), and inputs
@@ -232,6 +233,13 @@ def cm_times(prefix, address, connections):
     return {step.strip(): float(us) for step, us in re.findall(r"^([a-z ]+):.* ([0-9.]+)$", done.stdout, re.M)}
 
 
+def cm_cycle(prefix, address, number):
+    """us for a connection that comes and goes, one after another."""
+    argv = [*prefix, BUILD / "tests/distribution/cycles", address, str(number), str(number // 10)]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
+    return float(re.search(r"([0-9.]+) us each", done.stdout)[1])
+
+
 def bench_cm(args):
     ours = [BUILD / "tools/uverbsctl", "run", "--"]
     ways = {"run": (ours, "127.0.0.1")}
@@ -240,7 +248,8 @@ def bench_cm(args):
     seen = {way: [] for way in ways}
     for _ in range(args.rounds):
         for way, (prefix, address) in ways.items():
-            seen[way].append(cm_times(prefix, address, args.count or 1000))
+            times = cm_times(prefix, address, args.count or 1000)
+            seen[way].append({**times, "one after another": cm_cycle(prefix, address, args.count or 1000)})
     print(f"{'us for each of ' + str(args.count or 1000) + ' connections at once':45}" + "".join(f"{way:>10}" for way in ways))
     for step in seen["run"][0]:
         print(f"{step:45}" + "".join(f"{statistics.median(t[step] for t in seen[way]):10.1f}" for way in ways))
