@@ -175,6 +175,7 @@ static void receive_mra(struct cm_id *id)
 static void receive_rep(struct cm_id *id, const struct cm_msg *msg)
 {
 	struct cm_event *ev;
+	struct cm_id *stale;
 
 	if (id->conn == CONN_REP_RCVD && id->remote_comm == msg->local_comm) {
 		cm_send_mra(id);
@@ -182,10 +183,17 @@ static void receive_rep(struct cm_id *id, const struct cm_msg *msg)
 	}
 	if (id->conn != CONN_REQ_SENT && id->conn != CONN_MRA_REQ_RCVD)
 		return;
+	/* The peer's QP has another connection here. Our request stays, and is sent again (cm_rep_handler()). */
+	stale = cm_conn_find_remote_qp(id->cm, msg->node_guid, msg->qpn);
+	if (stale) {
+		answer_rej(id->cm, msg, CM_REJ_STALE);
+		cm_send_dreq(stale);
+		return;
+	}
 	cm_timer_stop(id);
 	cm_conn_set_remote(id, msg->local_comm);
+	cm_conn_set_remote_qp(id, msg->node_guid, msg->qpn);
 	id->conn = CONN_REP_RCVD;
-	id->remote_qpn = msg->qpn;
 	id->remote_psn = msg->psn;
 	id->responder_resources = msg->initiator_depth;
 	id->initiator_depth = msg->responder_resources;

@@ -183,19 +183,25 @@ static void msg_set_param(struct cm_msg *msg, const struct rdma_ucm_conn_param *
 
 /* ---- the states ---------------------------------------------------------------------------------------------------- */
 
+static void conn_forget_remote_qp(struct cm_id *id)
+{
+	if (id->in_remote_qp)
+		list_del_init(&id->of_remote_qp);
+	id->in_remote_qp = false;
+}
+
 void cm_conn_reset(struct cm_id *id)
 {
 	cm_timer_stop(id);
 	last_free(id);
-	if (id->in_remote_qp)
-		list_del_init(&id->of_remote_qp);
-	id->in_remote_qp = false;
+	conn_forget_remote_qp(id);
 	id->conn = CONN_IDLE;
 }
 
 void cm_enter_timewait(struct cm_id *id)
 {
 	last_free(id);
+	conn_forget_remote_qp(id); /* cm_cleanup_timewait() */
 	id->conn = CONN_TIMEWAIT;
 	cm_timer_start(id, CM_TIMER_TIMEWAIT);
 }

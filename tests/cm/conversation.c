@@ -176,7 +176,7 @@ int conv_connect(struct conversation *v, struct uvd_cm_file *f, uint32_t id, con
 
 int conv_accept(struct conversation *v, struct uvd_cm_file *f, uint32_t id, uint64_t uid, bool valid, const char *data)
 {
-	struct rdma_ucm_accept in = { .uid = uid, .conn_param = param(valid, 0x12, data), .id = id };
+	struct rdma_ucm_accept in = { .uid = uid, .conn_param = param(valid, 0x10 + id, data), .id = id };
 
 	return PLAIN(v, f, ACCEPT, &in);
 }

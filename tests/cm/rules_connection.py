@@ -95,6 +95,17 @@ def connect_stale(t):
         t.say("cm-connect-stale", result, event_soon(ends.client), f"server={ends.server.get()}")
 
 
+def accept_stale(t):
+    """The same at the other end: its first connection is up, and the active end looks for the QP's number in the reply."""
+    with Ends(t.address) as ends:
+        number, _, _ = ends.accepted(qpn=0x78)
+        ok(ends.client.accept(number, valid=0))
+        ends.server.event("ESTABLISHED")
+        _, request = ends.requested()
+        result = ends.server.accept(request.id, qpn=0x78)
+        t.say("cm-accept-stale", result, event_soon(ends.server), f"client={ends.client.get()}")
+
+
 def event_soon(f):
     """The next event, if it comes within two seconds."""
     poll = select.poll()
@@ -300,6 +311,6 @@ def close_listener(t):
 
 
 GROUPS = (timewait, connect_backlog, destroy_before_accept, without_device, without_connection, connect, connect_refused, connect_stale,
-          request_sent, accept, accept_data_197, accept_invalid, ready_to_use, notify, reject, reject_by_client, disconnect, destroy,
-          close_listener, connect_without_answer)
+          accept_stale, request_sent, accept, accept_data_197, accept_invalid, ready_to_use, notify, reject, reject_by_client,
+          disconnect, destroy, close_listener, connect_without_answer)
 LAST = (accept_twice,)

@@ -253,6 +253,34 @@ START_TEST(test_second_connection_of_a_qp_is_stale_and_ends_the_first)
 }
 END_TEST
 
+/* The same by the passive end: only that is told, as the active end sends its request again. */
+START_TEST(test_accept_by_a_qp_that_has_a_connection_is_stale_and_ends_the_first)
+{
+	struct rdma_ucm_accept in = { .uid = CONV_CHILD_UID, .conn_param = { .qp_num = 0x12, .valid = 1 } };
+	uint32_t again;
+	struct pair p;
+
+	conversation_begin(&v);
+	p = conv_established(&v);
+	again = conv_ready(&v, RDMA_PS_TCP, CONV_PORT);
+	ck_assert_int_eq(conv_connect(&v, v.a, again, ""), 0);
+	in.id = conv_expect(&v, v.b, CM_EVENT_CONNECT_REQUEST, 0).id;
+	ck_assert_int_eq(conv_write(&v, v.b, RDMA_USER_CM_CMD_ACCEPT, &in, sizeof(in), NULL, 0), 0);
+	ck_assert_int_eq((int)conv_expect(&v, v.b, CM_EVENT_REJECTED, in.id).status, CM_REJ_STALE);
+	conv_expect_none(&v, v.a);
+	conv_expect(&v, v.b, CM_EVENT_DISCONNECTED, p.passive);
+	/* A connection that is over keeps the QP from no other, although its identifier is still there. */
+	ck_assert_int_eq(conv_disconnect(&v, v.b, p.passive), 0);
+	conv_expect(&v, v.a, CM_EVENT_DISCONNECTED, p.active);
+	ck_assert_int_ge(conv_destroy(&v, v.b, in.id), 0);
+	conv_time_out(&v, again);
+	in.id = conv_expect(&v, v.b, CM_EVENT_CONNECT_REQUEST, 0).id;
+	ck_assert_int_eq(conv_write(&v, v.b, RDMA_USER_CM_CMD_ACCEPT, &in, sizeof(in), NULL, 0), 0);
+	conv_expect(&v, v.a, CM_EVENT_CONNECT_RESPONSE, again);
+	conversation_end(&v);
+}
+END_TEST
+
 START_TEST(test_service_id_request_is_answered_with_qp_and_key)
 {
 	struct rdma_ucm_event_resp ev;
@@ -342,6 +370,7 @@ int main(void)
 	tcase_add_test(tcase, test_request_that_its_sender_withdraws_is_not_told);
 	tcase_add_test(tcase, test_close_ends_connections_and_requests_that_were_not_reported);
 	tcase_add_test(tcase, test_second_connection_of_a_qp_is_stale_and_ends_the_first);
+	tcase_add_test(tcase, test_accept_by_a_qp_that_has_a_connection_is_stale_and_ends_the_first);
 	tcase_add_test(tcase, test_service_id_request_is_answered_with_qp_and_key);
 	tcase_add_test(tcase, test_service_id_request_that_is_rejected_ends_unreachable);
 	tcase_add_test(tcase, test_qp_attributes_of_both_sides_fit_together);
