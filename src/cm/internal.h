@@ -151,6 +151,7 @@ struct cm_id {
 	uint32_t qkey; /* 0: none has been set */
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
 	bool srq;
+	bool passive; /* a request has made it */
 	struct rdma_ucm_ece ece;
 };
 

@@ -85,23 +85,23 @@ void cm_id_find_peer(struct cm_id *id)
 
 void cm_id_gids(const struct cm_id *id, uint8_t sgid[16], uint8_t dgid[16])
 {
-	union cm_addr target;
-
 	port_gid(cm_id_port(id), &id->src, sgid);
-	if (cm_id_is_ib(id)) {
+	if (cm_id_is_ib(id))
 		memcpy(dgid, id->peer.gid, 16);
-		return;
-	}
-	cm_addr_target(&id->dst, &id->src, &target);
-	cm_addr_gid(&target, dgid);
+	else
+		cm_addr_gid(&id->dst, dgid);
 }
 
-/* A number that both ends' packets are spread by: 20 bits of a hash of the ports (rdma_calc_flow_label()). */
+/* The number by which both ends' packets are spread (cma_get_roce_udp_flow_label()). The passive end has the active end's. */
 uint32_t cm_id_flow_label(const struct cm_id *id)
 {
-	const uint32_t ports = cm_addr_port(&id->src) * 31u + cm_addr_port(&id->dst);
+	enum { FLOW_LABEL_MASK = 0xfffff };
+	const union cm_addr *from = id->passive ? &id->dst : &id->src, *to = id->passive ? &id->src : &id->dst;
+	const uint32_t own = from->family == AF_INET6 ? ntohl(from->in6.sin6_flowinfo) & FLOW_LABEL_MASK : 0;
 
-	return cm_id_is_ib(id) ? 0 : ((ports * 2654435761u) >> 12) | 0xc000;
+	if (cm_id_is_ib(id))
+		return 0;
+	return own ?: (cm_addr_port(from) * 31u + cm_addr_port(to)) & FLOW_LABEL_MASK;
 }
 
 uint16_t cm_id_pkey(const struct cm_id *id)
@@ -156,7 +156,8 @@ void cm_path_of(const struct cm_id *id, struct cm_path *path)
 void cm_id_ah(const struct cm_id *id, struct ib_uverbs_ah_attr *ah)
 {
 	const struct uvd_port_config *port = cm_id_port(id);
-	uint8_t sgid[16];
+	uint8_t sgid[16], dgid[16];
+	union cm_addr target;
 
 	*ah = (struct ib_uverbs_ah_attr){ .port_num = id->port };
 	if (cm_id_is_ib(id)) {
@@ -165,7 +166,9 @@ void cm_id_ah(const struct cm_id *id, struct ib_uverbs_ah_attr *ah)
 		return;
 	}
 	ah->is_global = 1;
-	cm_id_gids(id, sgid, ah->grh.dgid);
+	cm_id_gids(id, sgid, dgid);
+	cm_addr_target(&id->dst, &id->src, &target);
+	cm_addr_gid(&target, ah->grh.dgid);
 	for (unsigned int i = 0; i < port->num_gids; i++)
 		if (!memcmp(port->gids[i].raw, sgid, sizeof(sgid)))
 			ah->grh.sgid_index = i;

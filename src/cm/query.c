@@ -7,8 +7,11 @@
 
 enum { PATH_EXACTLY = 2 /* selectors of a path record */ };
 
+/* One that a datagram's request has made has no path of its own (cma_ib_new_udp_id()). */
 static bool has_path(const struct cm_id *id)
 {
+	if (id->passive && id->qp_type == IBV_QPT_UD)
+		return false;
 	return id->device && (id->state == CM_ROUTE_RESOLVED || id->state == CM_CONNECT || id->state == CM_DISCONNECT);
 }
 
@@ -136,7 +139,8 @@ static int query_gid(struct cm_cmd *c, const struct cm_id *id)
 /* A PathRecord as on the wire (InfiniBand 15.2.5.16): offsets in bytes. */
 static void path_packed(const struct cm_id *id, uint8_t rec[64])
 {
-	const __be64 service = service_id(id, &id->dst);
+	/* On RoCE only a request says it: without a subnet manager nobody else has filled it in. */
+	const __be64 service = id->passive ? service_id(id, &id->src) : cm_id_is_ib(id) ? service_id(id, &id->dst) : 0;
 	__be32 flow_and_hops;
 	struct cm_path path;
 	__be16 word;
@@ -268,7 +272,6 @@ static int attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *attr)
 	cm_id_ah(id, &attr->ah_attr);
 	attr->path_mtu = cm_id_is_ib(id) ? id->peer.mtu : cm_id_port(id)->active_mtu;
 	attr->dest_qp_num = id->remote_qpn;
-	attr->rq_psn = id->psn;
 	if (qp_is(id, IBV_QPT_RC, IBV_QPT_XRC_RECV)) {
 		attr->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 		attr->max_dest_rd_atomic = id->responder_resources;
@@ -323,6 +326,8 @@ int cm_init_qp_attr(struct cm_cmd *c)
 		return err;
 	if (attr_for(id, &attr))
 		return cm_wrong_state(c, id);
+	if (in->qp_state == IBV_QPS_RTR) /* with or without a connection (rdma_init_qp_attr()) */
+		attr.rq_psn = id->psn;
 	cm_respond(c, &attr, sizeof(attr));
 	return 0;
 }

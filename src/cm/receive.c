@@ -41,6 +41,7 @@ static void answer_rej(struct uvd_cm *cm, const struct cm_msg *to, uint32_t reas
 static void child_init(struct cm_id *child, const struct cm_msg *msg)
 {
 	child->state = CM_CONNECT;
+	child->passive = true;
 	child->src = msg->dst;
 	child->dst = msg->src;
 	if (cm_id_is_ib(child))
