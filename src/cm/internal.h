@@ -327,6 +327,8 @@ int cm_port_get(struct cm_id *id, bool may);
 void cm_port_put(struct cm_id *id);
 /* A listener shares its port with nobody (cma_bind_listen()). */
 int cm_port_listen(const struct cm_id *id);
+/* Does the device have a listener at this port, for whatever address? Only then the port is a service of the device (cm_find_listen()). */
+bool cm_port_is_service(struct uvd_cm *cm, uint16_t ps, const union cm_addr *dst, const struct cm_device *device);
 /* Finds the listener for a request to this address. */
 struct cm_id *cm_port_listener(struct uvd_cm *cm, uint16_t ps, const union cm_addr *dst, const struct cm_device *device,
 			       uint8_t port);

@@ -154,13 +154,30 @@ int cm_port_listen(const struct cm_id *id)
 	return id->reuseaddr ? bind_check(id->bind, id, false) : 0;
 }
 
+static bool listens_on(const struct cm_id *id, const struct cm_device *device)
+{
+	return id->state == CM_LISTEN && (!id->device || id->device == device);
+}
+
+bool cm_port_is_service(struct uvd_cm *cm, uint16_t ps, const union cm_addr *dst, const struct cm_device *device)
+{
+	const struct cm_bind *bind = bind_find(cm, ps, cm_addr_port(dst));
+	const struct cm_id *id;
+
+	if (bind)
+		list_for_each_entry(id, &bind->ids, of_bind)
+			if (listens_on(id, device))
+				return true;
+	return false;
+}
+
 /*
  * Is the listener for requests to this address, by this device and port? A wildcard takes both families unless it has AFONLY. Of AF_IB no
  * GIDs are compared (cma_match_net_dev()).
  */
 static bool listens_for(const struct cm_id *id, const union cm_addr *dst, const struct cm_device *device, uint8_t port)
 {
-	if (id->state != CM_LISTEN || (id->device && id->device != device))
+	if (!listens_on(id, device))
 		return false;
 	if (dst->family == UVD_AF_IB)
 		return id->src.family == UVD_AF_IB && (!id->device || id->port == port);

@@ -22,8 +22,10 @@ static void event_set_conn(struct cm_event *ev, const struct cm_msg *msg, unsign
 
 /* ---- requests ------------------------------------------------------------------------------------------------------ */
 
+/* reason: of a REJ. A SIDR REP says either that there is no service, or that it does not want the request. */
 static void answer_rej(struct uvd_cm *cm, const struct cm_msg *to, uint32_t reason)
 {
+	const uint32_t status = reason == CM_REJ_INVALID_SERVICE_ID ? CM_SIDR_UNSUPPORTED : CM_SIDR_REJECT;
 	struct cm_msg msg = {
 		.type = to->type == CM_SIDR_REQ ? CM_SIDR_REP : CM_REJ,
 		.remote_comm = to->local_comm,
@@ -31,7 +33,7 @@ static void answer_rej(struct uvd_cm *cm, const struct cm_msg *to, uint32_t reas
 		.dst = to->src,
 		.ps = to->ps,
 		.qp_type = to->qp_type,
-		.reason = to->type == CM_SIDR_REQ ? CM_SIDR_UNSUPPORTED : reason,
+		.reason = to->type == CM_SIDR_REQ ? status : reason,
 	};
 
 	cm->carrier->send(cm, &msg);
@@ -92,7 +94,7 @@ static struct cm_event *request_event(struct cm_id *listener, struct cm_id *chil
 	return ev;
 }
 
-/* Returns whether the request was taken. If not, its sender tries again later (ucma_connect_event_handler()). */
+/* Returns whether the request was taken (ucma_connect_event_handler()). */
 static bool request_take(struct cm_id *listener, const struct cm_msg *msg, struct cm_device *device, uint8_t port)
 {
 	struct cm_id *child;
@@ -101,7 +103,7 @@ static bool request_take(struct cm_id *listener, const struct cm_msg *msg, struc
 
 	if (listener->backlog <= 0)
 		return false;
-	child = cm_id_new(listener->file, listener->ps, msg->qp_type, &err);
+	child = cm_id_new(listener->file, listener->ps, msg->qp_type, &err); /* of a SIDR REQ: UD */
 	if (!child)
 		return false;
 	cm_id_set_device(child, device, port);
@@ -128,6 +130,14 @@ static void request_again(struct cm_id *id)
 		id->cm->carrier->send(id->cm, id->last);
 }
 
+/* cma_ib_check_req_qp_type() */
+static bool takes_type(const struct cm_id *listener, const struct cm_msg *msg)
+{
+	const uint8_t type = msg->type == CM_SIDR_REQ ? IBV_QPT_UD : msg->qp_type;
+
+	return !listener->qp_type || listener->qp_type == type;
+}
+
 static void receive_request(struct uvd_cm *cm, const struct cm_msg *msg)
 {
 	struct cm_id *again = cm_conn_find_remote(cm, msg->local_comm), *listener, *stale;
@@ -145,13 +155,16 @@ static void receive_request(struct uvd_cm *cm, const struct cm_msg *msg)
 		cm_send_dreq(stale);
 		return;
 	}
-	listener = cm_device_find(cm, &msg->dst, &device, &port)
-			   ? cm_port_listener(cm, msg->ps, &msg->dst, device, port)
-			   : NULL;
-	if (!listener || (msg->type == CM_SIDR_REQ) != (listener->qp_type == IBV_QPT_UD))
+	if (!cm_device_find(cm, &msg->dst, &device, &port) || !cm_port_is_service(cm, msg->ps, &msg->dst, device)) {
 		answer_rej(cm, msg, CM_REJ_INVALID_SERVICE_ID);
-	else
-		request_take(listener, msg, device, port);
+		return;
+	}
+	listener = cm_port_listener(cm, msg->ps, &msg->dst, device, port);
+	if (listener && takes_type(listener, msg) && request_take(listener, msg, device, port))
+		return;
+	/* The sender of a REQ that has found no place may try again (cm_destroy_id() with ENOMEM). */
+	if (!listener || !takes_type(listener, msg) || msg->type == CM_SIDR_REQ)
+		answer_rej(cm, msg, CM_REJ_CONSUMER);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------------------- */
@@ -292,22 +305,20 @@ static void receive_sidr_rep(struct cm_id *id, const struct cm_msg *msg)
 	cm_conn_reset(id);
 	if (!hears(id))
 		return;
-	if (msg->reason != CM_SIDR_SUCCESS) {
-		cm_event_tell(id, CM_EVENT_UNREACHABLE, msg->reason);
-		return;
-	}
-	if (cm_id_set_qkey(id, msg->qkey)) {
+	if (msg->reason == CM_SIDR_SUCCESS && cm_id_set_qkey(id, msg->qkey)) {
 		cm_event_tell(id, CM_EVENT_ADDR_ERROR, -EINVAL);
 		return;
 	}
-	ev = cm_event_new(id, CM_EVENT_ESTABLISHED, 0);
+	ev = cm_event_new(id, msg->reason ? CM_EVENT_UNREACHABLE : CM_EVENT_ESTABLISHED, msg->reason);
 	if (!ev)
 		return;
 	memcpy(ev->resp.param.ud.private_data, msg->data, msg->len);
 	ev->resp.param.ud.private_data_len = CM_SIDR_REP_DATA;
-	ev->resp.param.ud.qp_num = msg->qpn;
-	ev->resp.param.ud.qkey = msg->qkey;
-	cm_id_ah(id, &ev->resp.param.ud.ah_attr);
+	if (msg->reason == CM_SIDR_SUCCESS) {
+		ev->resp.param.ud.qp_num = msg->qpn;
+		ev->resp.param.ud.qkey = msg->qkey;
+		cm_id_ah(id, &ev->resp.param.ud.ah_attr);
+	}
 	cm_event_post(ev);
 }
 

@@ -206,28 +206,46 @@ void cm_enter_timewait(struct cm_id *id)
 	cm_timer_start(id, CM_TIMER_TIMEWAIT);
 }
 
+/* The type of the passive end's QP: cm_req_get_qp_type() of what cm_req_set_qp_type() has set. */
+static uint8_t peer_qp_type(uint8_t type)
+{
+	switch (type) {
+	case IBV_QPT_UC:
+		return IBV_QPT_UC;
+	case IBV_QPT_XRC_SEND:
+		return IBV_QPT_XRC_RECV;
+	default:
+		return IBV_QPT_RC;
+	}
+}
+
 int cm_send_req(struct cm_id *id, const struct rdma_ucm_conn_param *param, const struct rdma_ucm_ece *ece)
 {
 	struct cm_msg msg;
 	int err;
 
-	if (id->lost)
+	if (id->lost || (id->qp_type != IBV_QPT_RC && id->qp_type != IBV_QPT_UC && id->qp_type != IBV_QPT_XRC_SEND))
 		return -EINVAL;
 	cm_conn_begin(id);
 	msg_init(id, CM_REQ, &msg);
 	msg.remote_comm = 0;
+	msg.qp_type = peer_qp_type(id->qp_type);
 	msg_set_param(&msg, param, ece);
 	msg.qpn = id->qpn;
 	msg.psn = id->psn;
 	msg.srq = id->srq;
-	err = msg_set_data(&msg, param->private_data, param->private_data_len, room_for_client(id, CM_REQ_DATA))
-		      ?: send_retried(id, &msg);
-	if (err)
-		return err;
 	id->responder_resources = msg.responder_resources;
 	id->initiator_depth = msg.initiator_depth;
 	id->retry_count = msg.retry_count;
 	id->rnr_retry_count = msg.rnr_retry_count;
+	if (id->qp_type == IBV_QPT_XRC_SEND) { /* a REQ of XRC does not say these (cm_format_req()) */
+		msg.responder_resources = msg.retry_count = msg.rnr_retry_count = 0;
+		msg.srq = false;
+	}
+	err = msg_set_data(&msg, param->private_data, param->private_data_len, room_for_client(id, CM_REQ_DATA))
+		      ?: send_retried(id, &msg);
+	if (err)
+		return err;
 	id->conn = CONN_REQ_SENT;
 	return 0;
 }
@@ -244,6 +262,10 @@ int cm_send_rep(struct cm_id *id, const struct rdma_ucm_conn_param *param, const
 	msg.qpn = id->qpn;
 	msg.psn = id->psn;
 	msg.srq = id->srq;
+	if (id->qp_type == IBV_QPT_XRC_RECV) { /* cm_format_rep() */
+		msg.initiator_depth = msg.flow_control = 0;
+		msg.srq = true;
+	}
 	err = msg_set_data(&msg, param->private_data, param->private_data_len, CM_REP_DATA) ?: send_retried(id, &msg);
 	if (err)
 		return err;
