@@ -90,8 +90,8 @@ int cm_resolve_ip(struct cm_cmd *c);
 int cm_resolve_addr_check(struct cm_cmd *c);
 int cm_resolve_addr(struct cm_cmd *c);
 int cm_resolve_route(struct cm_cmd *c);
-/* Binds an identifier that has no address yet to this one. */
-int cm_id_bind(struct cm_id *id, const union cm_addr *addr, bool may);
+/* Binds an identifier that has no address yet to this one. dst: its destination, or NULL */
+int cm_id_bind(struct cm_id *id, const union cm_addr *addr, const union cm_addr *dst, bool may);
 /* query.c */
 int cm_query_route(struct cm_cmd *c);
 int cm_query(struct cm_cmd *c);

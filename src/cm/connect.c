@@ -15,7 +15,7 @@ static int listen_start(struct cm_id *id)
 	int err;
 
 	if (id->state != CM_ADDR_BOUND) {
-		err = cm_id_bind(id, &any, false);
+		err = cm_id_bind(id, &any, NULL, false);
 		if (err)
 			return err;
 	}

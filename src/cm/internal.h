@@ -126,6 +126,8 @@ struct cm_id {
 	struct cm_peer peer; /* InfiniBand, once the destination is resolved */
 	struct cm_device *device; /* a reference; NULL: not bound to one */
 	uint8_t port;
+	/* It was bound to an address before, be it in vain. The kernel no longer looks for an interface then (dev_addr.bound_dev_if). */
+	bool has_interface;
 	struct cm_bind *bind; /* the port; NULL: none, or the listener's */
 	struct list_head of_bind;
 	/* Its address was lost: as with the kernel's GID entries it sends nothing any more, even when the address is back. */

@@ -24,17 +24,23 @@ static void check_may_bind(struct cm_cmd *c, const union cm_addr *addr)
 /* ---- BIND ---------------------------------------------------------------------------------------------------------- */
 
 /* An IPv6 address of a link needs its interface (cma_check_linklocal()). */
-static int check_link_local(const union cm_addr *addr)
+static int check_link_local(struct cm_id *id, const union cm_addr *addr)
 {
-	return addr->family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr) && !addr->in6.sin6_scope_id
-		       ? -EINVAL
-		       : 0;
+	if (addr->family != AF_INET6 || !IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr))
+		return 0;
+	if (!addr->in6.sin6_scope_id)
+		return -EINVAL;
+	id->has_interface = true;
+	return 0;
 }
 
-/* The port space IPOIB is InfiniBand's alone (cma_acquire_dev_by_src_ip()). */
-static bool may_use(const struct cm_id *id, const struct cm_device *device, uint8_t port)
+/* The port space IPOIB is for InfiniBand alone (cma_acquire_dev_by_src_ip()). */
+static int set_device(struct cm_id *id, struct cm_device *device, uint8_t port)
 {
-	return id->ps != RDMA_PS_IPOIB || device->ports[port - 1].link_layer == IBV_LINK_LAYER_INFINIBAND;
+	if (id->ps == RDMA_PS_IPOIB && device->ports[port - 1].link_layer != IBV_LINK_LAYER_INFINIBAND)
+		return -EINVAL;
+	cm_id_set_device(id, device, port);
+	return 0;
 }
 
 /* A specific address must be one of a device's. The kernel tells apart whether another interface has it. */
@@ -46,14 +52,12 @@ static int bind_device(struct cm_id *id)
 	if (cm_addr_is_any(&id->src))
 		return 0;
 	if (!cm_device_find(id->cm, &id->src, &device, &port))
-		return id->src.family == UVD_AF_IB ? -ENODEV : -EADDRNOTAVAIL;
-	if (!may_use(id, device, port))
-		return -EINVAL;
-	cm_id_set_device(id, device, port);
-	return 0;
+		return id->src.family == UVD_AF_IB || id->has_interface ? -ENODEV : -EADDRNOTAVAIL;
+	id->has_interface = id->src.family != UVD_AF_IB;
+	return set_device(id, device, port);
 }
 
-int cm_id_bind(struct cm_id *id, const union cm_addr *addr, bool may)
+int cm_id_bind(struct cm_id *id, const union cm_addr *addr, const union cm_addr *dst, bool may)
 {
 	int err;
 
@@ -61,7 +65,7 @@ int cm_id_bind(struct cm_id *id, const union cm_addr *addr, bool may)
 		return -EAFNOSUPPORT;
 	if (id->state != CM_IDLE)
 		return -EINVAL;
-	err = check_link_local(addr);
+	err = check_link_local(id, addr);
 	if (err)
 		return err;
 	id->src = *addr;
@@ -70,6 +74,8 @@ int cm_id_bind(struct cm_id *id, const union cm_addr *addr, bool may)
 		return err;
 	if (!id->afonly_set)
 		id->afonly = addr->family == AF_INET;
+	if (dst) /* stays if there is no port, and of another family it is as much as there is room for (rdma_bind_addr_dst()) */
+		memcpy(&id->dst, dst, cm_addr_size(addr->family));
 	id->dst.family = addr->family;
 	err = cm_port_get(id, may);
 	if (err) {
@@ -101,7 +107,7 @@ static int bind_to(struct cm_cmd *c, uint32_t number, const void *from, size_t s
 	addr_copy(&addr, from, size);
 	if (id->state != CM_IDLE)
 		return cm_wrong_state(c, id);
-	err = cm_id_bind(id, &addr, c->may_bind);
+	err = cm_id_bind(id, &addr, NULL, c->may_bind);
 	return err ? cm_wrong(c, "addr, with port", cm_addr_port(&addr), err) : 0;
 }
 
@@ -139,14 +145,14 @@ static int bind_source(struct cm_id *id, const union cm_addr *src, const union c
 	union cm_addr any;
 
 	if (src->family)
-		return cm_id_bind(id, src, may);
+		return cm_id_bind(id, src, dst, may);
 	memset(&any, 0, sizeof(any));
 	any.family = dst->family;
 	if (dst->family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&dst->in6.sin6_addr))
 		any.in6.sin6_scope_id = dst->in6.sin6_scope_id;
 	if (dst->family == UVD_AF_IB)
 		any.ib.pkey = dst->ib.pkey;
-	return cm_id_bind(id, &any, may);
+	return cm_id_bind(id, &any, dst, may);
 }
 
 static void set_loopback(union cm_addr *addr)
@@ -155,6 +161,38 @@ static void set_loopback(union cm_addr *addr)
 		addr->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	else if (addr->family == AF_INET6)
 		addr->in6.sin6_addr = in6addr_loopback;
+}
+
+/* Is this GID an address of the family that other hosts can have a route to? */
+static bool gid_is_global(const union ibv_gid *gid, bool is_ip4)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	const struct in6_addr *addr = (const struct in6_addr *)gid->raw;
+
+	if (!memcmp(gid->raw, mapped, sizeof(mapped)))
+		return is_ip4 && gid->raw[12] != IN_LOOPBACKNET;
+	return !is_ip4 && !IN6_IS_ADDR_LINKLOCAL(addr) && !IN6_IS_ADDR_LOOPBACK(addr);
+}
+
+/* Sets the first address of the family that a device has for other hosts, if there is one: there Linux's route to a group begins. */
+static void set_first_address(const struct cm_id *id, union cm_addr *addr)
+{
+	const bool is_ip4 = addr->family == AF_INET;
+	const struct uvd_port_config *port;
+	const struct cm_device *device;
+
+	list_for_each_entry(device, &id->cm->devices, of_cm) {
+		port = &device->ports[0];
+		for (unsigned int i = 0; i < port->num_gids; i++) {
+			if (!gid_is_global(&port->gids[i], is_ip4))
+				continue;
+			if (is_ip4)
+				memcpy(&addr->in.sin_addr, &port->gids[i].raw[12], sizeof(addr->in.sin_addr));
+			else
+				memcpy(&addr->in6.sin6_addr, port->gids[i].raw, sizeof(addr->in6.sin6_addr));
+			return;
+		}
+	}
 }
 
 /*
@@ -168,6 +206,7 @@ static int choose_source(struct cm_id *id)
 	union cm_addr src = id->dst;
 	struct cm_device *device;
 	uint8_t n;
+	int err;
 
 	if (!is_here && !is_group && !id->cm->carrier->reaches(id->cm, &id->dst))
 		return -ENETUNREACH;
@@ -175,14 +214,15 @@ static int choose_source(struct cm_id *id)
 		return 0;
 	if (is_here || is_group)
 		set_loopback(&src);
+	if (is_group && src.family != UVD_AF_IB)
+		set_first_address(id, &src);
 	cm_addr_set_port(&src, cm_addr_port(&id->src));
 	if (!cm_device_find(id->cm, &src, &device, &n))
 		return -ENODEV;
-	if (!may_use(id, device, n))
-		return -EINVAL;
-	id->src = src;
-	cm_id_set_device(id, device, n);
-	return 0;
+	err = set_device(id, device, n);
+	if (!err)
+		id->src = src;
+	return err;
 }
 
 static int resolve_to(struct cm_cmd *c, uint32_t number, const union cm_addr *src, const union cm_addr *dst)
@@ -198,10 +238,11 @@ static int resolve_to(struct cm_cmd *c, uint32_t number, const union cm_addr *sr
 		err = bind_source(id, src, dst, c->may_bind);
 		if (err)
 			return cm_wrong(c, "src_addr, with port", cm_addr_port(src), err);
+	} else {
+		id->dst = *dst;
 	}
 	if (id->src.family != dst->family)
 		return cm_wrong(c, "dst_addr.ss_family", dst->family, -EINVAL);
-	id->dst = *dst;
 	if (dst->family == UVD_AF_IB) {
 		err = cm_id_choose_ib(id);
 		if (err)
