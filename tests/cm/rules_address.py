@@ -7,7 +7,7 @@ import struct
 
 from rules_file import in_child
 from rules_id import ONE, OPTION_ID, REUSEADDR
-from ucm import ADDR, AF_IB, IB, IPOIB, NONE, TCP, UDP, Ends, File, in4, in6, ip_and_port, libc, ok, sockaddr_ib
+from ucm import ADDR, AF_IB, GID, IB, IPOIB, NONE, TCP, UDP, Ends, File, in4, in6, ip_and_port, libc, ok, sockaddr_ib
 
 CAP_NET_BIND_SERVICE = 10
 TCP_SID = TCP << 16  # a service id of the port space TCP
@@ -67,6 +67,31 @@ def bind_devices(t):
             t.say("cm-bind-no-device", f.bind(f.new(), in4(t.args.other)))
         else:
             t.skip("cm-bind-no-device", "no other address (--other)")
+
+
+def bind_ipoib(t):
+    """The port space IPOIB is InfiniBand's alone."""
+    with File() as f:
+        number = f.new(ps=IPOIB)
+        result = f.bind(number, in4(t.address))
+        ok(f.resolve(number, in4(t.address)))
+        t.say("cm-bind-ipoib-ethernet", result, f.event())
+
+
+def destination_kept(t):
+    """A failed RESOLVE_ADDR leaves a destination behind, and the GID of none is that of 0.0.0.0."""
+    with File() as f:
+        first, second = f.new(), f.new()
+        ok(f.bind(first, in4(t.address)))
+        own = in4(t.address, f.source(first)[1])
+        ok(f.query(first, GID))
+        t.say("cm-query-gid-no-destination", "0", f"gid={f.answer.raw[152:168].hex()}")
+        t.say("cm-raddr-port-in-use", f.resolve(second, own, own), f"query={f.query(second, ADDR)}",
+              f"kept={f.answer.raw[144:152] == own[:8]}")
+        t.say("cm-raddr-other-family", f.resolve(first, in6("::2", 5)), f"query={f.query(first, ADDR)}",
+              f"kept={f.answer.raw[144:172] == in6('::2', 5)}")
+        gid = bytes(10) + b"\xff\xff" + in4(t.address)[4:8]
+        t.say("cm-raddr-ib-ethernet", f.resolve(f.new(), sockaddr_ib(gid, sid=TCP << 16 | 5)), f"event={f.get()}")
 
 
 def bind_in_use(t):
@@ -306,5 +331,6 @@ def resolve_route(t):
         t.say("cm-rroute-twice", f.resolve_route(number))
 
 
-GROUPS = (bind, bind_ephemeral, bind_devices, bind_in_use, bind_reuse, bind_low_port, bind_until_ports_are_gone, listen, resolve_checks,
-          resolve_keeps_bound, resolve_states, resolve_destinations, of_infiniband, uid_0, resolve_route)
+GROUPS = (bind_ipoib, destination_kept, bind, bind_ephemeral, bind_devices, bind_in_use, bind_reuse, bind_low_port,
+          bind_until_ports_are_gone, listen, resolve_checks, resolve_keeps_bound, resolve_states, resolve_destinations, of_infiniband, uid_0,
+          resolve_route)

@@ -2,9 +2,10 @@
 """CONNECT, ACCEPT, REJECT, DISCONNECT, NOTIFY and INIT_QP_ATTR: the states of a connection."""
 
 import select
+import struct
 
 from rules_id import ACK_TIMEOUT, OPTION_ID
-from ucm import INIT, NONE, NOWHERE, RTR, RTS, SQD, Ends, File, ok
+from ucm import IB, INIT, NONE, NOWHERE, PATH, RC, RTR, RTS, SQD, TCP, XRC_INI, XRC_TGT, Ends, File, in4, ok
 
 COMM_EST, PATH_MIG = 4, 5  # of enum ib_event_type
 CONSUMER, VENDOR_OPTION = 28, 35
@@ -84,6 +85,42 @@ def connect_refused(t):
         result = ends.client.connect(number)
         t.say("cm-connect-refused", result, ends.client.event())
         t.say("cm-connect-after-refused", ends.client.connect(number))
+
+
+def connect_other_type(t):
+    """The listener's QP type is not that of the request's other end: the port has a service, which refuses."""
+    with File() as f, File() as g:
+        listener = f.new(ps=IB, qp=XRC_INI)
+        ok(f.bind(listener, in4(t.address)))
+        port = f.source(listener)[1]
+        ok(f.listen(listener))
+        numbers = [routed_to(g, t.address, port, qp=qp) for qp in (RC, XRC_TGT)]
+        t.say("cm-connect-other-type", g.connect(numbers[0]), g.event(), f"server={f.get()}")
+        t.say("cm-connect-xrc-tgt", g.connect(numbers[1]))
+
+
+def routed_to(f, address, port, **param):
+    number = f.new(ps=IB, **param)
+    ok(f.resolve(number, in4(address, port)))
+    f.event("ADDR_RESOLVED")
+    ok(f.resolve_route(number))
+    f.event("ROUTE_RESOLVED")
+    return number
+
+
+def path_of_connection(t):
+    """The flow label is a hash of the active end's ports, at both ends, and a service id is in the request alone."""
+    with Ends(t.address) as ends:
+        number, request = ends.requested()
+        labels = 31 * ends.client.source(number)[1] + ends.port & 0xfffff
+        said = []
+        for f, end in (ends.client, number), (ends.server, request.id):
+            ok(f.query_route(end))
+            said.append(f"label={struct.unpack_from('>I', f.answer, 48)[0] == labels}")
+            ok(f.query(end, PATH))
+            service = struct.unpack_from(">Q", f.answer, 16)[0]
+            said.append(f"service={'none' if not service else service == TCP << 16 | ends.port}")
+        t.say("cm-query-path-connected", "0", *said)
 
 
 def connect_stale(t):
@@ -310,7 +347,7 @@ def close_listener(t):
         t.say("cm-listen-destroy-established", ends.server.disconnect(child), ends.client.event())
 
 
-GROUPS = (timewait, connect_backlog, destroy_before_accept, without_device, without_connection, connect, connect_refused, connect_stale,
-          accept_stale, request_sent, accept, accept_data_197, accept_invalid, ready_to_use, notify, reject, reject_by_client,
-          disconnect, destroy, close_listener, connect_without_answer)
+GROUPS = (timewait, connect_backlog, destroy_before_accept, without_device, without_connection, connect, connect_refused,
+          connect_other_type, path_of_connection, connect_stale, accept_stale, request_sent, accept, accept_data_197, accept_invalid,
+          ready_to_use, notify, reject, reject_by_client, disconnect, destroy, close_listener, connect_without_answer)
 LAST = (accept_twice,)

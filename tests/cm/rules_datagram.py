@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Datagrams: a service id request instead of a connection, and multicast groups."""
-from ucm import INIT, NONE, NOWHERE, RTR, TCP, UDP, Ends, Event, File, in4, in6, ok
+from ucm import IB, INIT, NONE, NOWHERE, PATH, RTR, TCP, UD, UDP, Ends, Event, File, in4, in6, ok
 
 GROUP, OTHER_GROUP = "224.0.0.9", "224.0.0.10"
 
@@ -25,6 +25,24 @@ def answered(ends):
     return event, f"length={length}", f"qpn={qpn:#x}", f"qkey={qkey:#x}"
 
 
+def service_id_child(t):
+    """What a request for a service id has made has no path, and its PSN means nothing. The port space IB has the Q_Key of UDP."""
+    with Ends(t.address, ps=UDP) as ends:
+        _, request = ends.requested(length=1)
+        f = ends.server
+        t.say("cm-query-path-ud-child", f.query(request.id, PATH), f"paths={f.word()}")
+        t.say("cm-initqp-ud-psn", f.init_qp(request.id, RTR), f"mask={f.word():#x}", f"psn={f.word(24) != 0}")
+    with File() as f:
+        number = f.new(ps=IB, qp=UD)
+        ok(f.bind(number, in4(t.address)))
+        t.say("cm-initqp-ib-ud", f.init_qp(number, INIT), f"qkey={f.word(20):#x}")
+
+
+def refused(ends):
+    event = ends.client.event()
+    return event, f"length={event.ud()[0]}"
+
+
 def service_id_refused(t):
     with Ends(t.address, ps=UDP) as ends:
         _, request = ends.requested()
@@ -36,10 +54,14 @@ def service_id_refused(t):
     with Ends(t.address, ps=UDP) as ends:
         _, request = ends.requested()
         t.say("cm-destroy-ud-req-rcvd", ends.server.destroy(request.id), ends.client.event())
+    with Ends(t.address, ps=UDP, backlog=1) as ends:
+        ok(ends.client.connect(ends.routed(), length=1))
+        ends.server.wait()
+        t.say("cm-connect-ud-backlog", ends.client.connect(ends.routed(), length=1), ends.client.event())
     with Ends(t.address, ps=UDP) as ends:
         number = ends.routed()
         ok(ends.server.destroy(ends.listener))
-        t.say("cm-connect-ud-refused", ends.client.connect(number), ends.client.event())
+        t.say("cm-connect-ud-refused", ends.client.connect(number), *refused(ends))
 
 
 # ---- multicast --------------------------------------------------------------------------------------------------------
@@ -115,4 +137,4 @@ def uid_0_of_group(t):
         t.say("cm-join-uid-0", "0", f.event(), f"uid={Event.of(f.answer.raw[:336]).uid}")
 
 
-GROUPS = (service_id, service_id_refused, join_checks, join_state, join, leave_drops_events, uid_0_of_group)
+GROUPS = (service_id, service_id_child, service_id_refused, join_checks, join_state, join, leave_drops_events, uid_0_of_group)
