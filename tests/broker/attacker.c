@@ -160,9 +160,9 @@ static void ask_for_memory(struct uvd_link *link)
 
 /* engine.c calls this in place of uvd_daemon_serve(). */
 int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control,
-		       struct uvd_plugins *plugins);
+		       struct uvd_plugins *plugins, const struct uvd_fleet_addresses *addresses);
 int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control,
-		       struct uvd_plugins *plugins)
+		       struct uvd_plugins *plugins, const struct uvd_fleet_addresses *addresses)
 {
 	ask_for_nodes(link);
 	ask_to_add(link, options);
