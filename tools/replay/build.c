@@ -26,7 +26,7 @@ enum {
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static uint8_t *call_allocate(struct uvd_replay_call *c, size_t len)
+uint8_t *uvd_replay_allocate(struct uvd_replay_call *c, size_t len)
 {
 	uint8_t *mem = c->num_allocated < UVD_REPLAY_RANGES ? calloc(1, len + SLACK) : NULL;
 
@@ -58,8 +58,7 @@ static void range_add(struct uvd_replay_call *c, uint64_t addr, size_t len, uint
 		c->ranges[c->num_ranges++] = (struct uvd_replay_range){ addr, len, mem };
 }
 
-/* Did the call fail to access the memory at addr? */
-static bool memory_failed(const struct uvd_replay_call *c, uint64_t addr, size_t len)
+bool uvd_replay_memory_failed(const struct uvd_replay_call *c, uint64_t addr, size_t len)
 {
 	const struct uvd_trace_image *image = &c->was->image;
 
@@ -88,13 +87,13 @@ uint8_t *uvd_replay_memory(struct uvd_replay_call *c, uint64_t addr, size_t len)
 
 	if (!addr)
 		return NULL;
-	if (memory_failed(c, addr, len))
+	if (uvd_replay_memory_failed(c, addr, len))
 		return c->r->none;
 	if (mem && have >= len)
 		return mem;
 	if (memory_is_cut(c, addr, len))
 		c->skip = "the trace has only a part of its input";
-	mem = call_allocate(c, len);
+	mem = uvd_replay_allocate(c, len);
 	if (!mem)
 		return NULL;
 	uvd_image_get(&c->was->image, UVD_PIECE_READ, addr, mem, len);
@@ -342,7 +341,7 @@ static void driver_replace(struct uvd_replay_call *c, const struct uverbsd_tree_
 	for (unsigned int i = 0; i < c->num_attrs; i++)
 		if (!attr_is_driver(c, method, hdr->attrs[i].attr_id))
 			hdr->attrs[kept++] = hdr->attrs[i];
-	mem = out && call_has_driver_data(c) ? call_allocate(c, UVD_DRIVER_OUT) : NULL;
+	mem = out && call_has_driver_data(c) ? uvd_replay_allocate(c, UVD_DRIVER_OUT) : NULL;
 	if (mem)
 		hdr->attrs[kept++] = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_UHW_OUT,
 							      .len = UVD_DRIVER_OUT,
@@ -368,7 +367,7 @@ static void ioctl_build(struct uvd_replay_call *c, uint64_t addr)
 		return;
 	}
 	c->len = hdr.length > sizeof(hdr) ? hdr.length : sizeof(hdr);
-	c->msg = call_allocate(c, c->len);
+	c->msg = uvd_replay_allocate(c, c->len);
 	if (!c->msg)
 		return;
 	known = uvd_image_get(&c->was->image, UVD_PIECE_READ, addr, c->msg, c->len);
@@ -408,10 +407,9 @@ static void method_finish(struct uvd_replay_call *c)
 
 /* ---- write() ----------------------------------------------------------------------------------------------------- */
 
-/* Gives the response memory of its own, and room for the driver's part. Returns the address to send. */
-static uint64_t response_room(struct uvd_replay_call *c, size_t core, size_t driver)
+uint64_t uvd_replay_response_room(struct uvd_replay_call *c, size_t core, size_t driver)
 {
-	uint8_t *mem = call_allocate(c, core + driver);
+	uint8_t *mem = uvd_replay_allocate(c, core + driver);
 
 	c->response_len = core;
 	c->response = mem;
@@ -441,8 +439,8 @@ static void plain_build(struct uvd_replay_call *c)
 	if (!(c->row->flags & UVERBSD_TREE_COMMAND_RESP) || core < sizeof(response))
 		return;
 	memcpy(&c->response_was, c->request, sizeof(response));
-	response = c->response_was ? response_room(c, out, 0) : 0;
-	if (c->response_was && memory_failed(c, c->response_was, out))
+	response = c->response_was ? uvd_replay_response_room(c, out, 0) : 0;
+	if (c->response_was && uvd_replay_memory_failed(c, c->response_was, out))
 		response = (uintptr_t)c->r->none;
 	memcpy(c->request, &response, sizeof(response));
 }
@@ -465,8 +463,8 @@ static void extended_build(struct uvd_replay_call *c)
 	c->response_was = ex->response;
 	if (!ex->response && !(c->f->other && ex->provider_out_words))
 		return;
-	ex->response = response_room(c, hdr->out_words * 8u, ex->provider_out_words * 8u);
-	if (c->response_was && memory_failed(c, c->response_was, hdr->out_words * 8u))
+	ex->response = uvd_replay_response_room(c, hdr->out_words * 8u, ex->provider_out_words * 8u);
+	if (c->response_was && uvd_replay_memory_failed(c, c->response_was, hdr->out_words * 8u))
 		ex->response = (uintptr_t)c->r->none;
 }
 
@@ -500,7 +498,7 @@ static void write_build(struct uvd_replay_call *c, const struct uvd_piece *first
 		c->skip = "the trace does not have all of it";
 		return;
 	}
-	c->msg = call_allocate(c, len);
+	c->msg = uvd_replay_allocate(c, len);
 	if (!c->msg)
 		return;
 	c->len = len;
@@ -555,6 +553,8 @@ void uvd_replay_build(struct uvd_replay_call *c)
 	if (c->ioctl) {
 		ioctl_build(c, first->addr);
 		method_finish(c);
+	} else if (c->f->cm) {
+		uvd_replay_cm_build(c, first);
 	} else {
 		write_build(c, first);
 	}

@@ -23,15 +23,16 @@ void uvd_replay_differs(struct uvd_replay *r, const struct uvd_trace_decoded *wa
 		snprintf(target, sizeof(target), "close");
 	if (++r->num_differences <= MOST_PRINTED)
 		json_array_append_new(r->differences,
-				      json_pack("{s:i,s:s,s:s,s:s,s:s}", "call", (int)r->calls, "target", target,
-						"item", item, "expected", expected, "result", result));
+				      json_pack("{s:i,s:s,s:s,s:s,s:s}", "call", (int)r->call, "target", target, "item",
+						item, "expected", expected, "result", result));
 }
 
 /* ---- which call it is -------------------------------------------------------------------------------------------- */
 
 bool uvd_replay_is_command(const struct uvd_replay_call *c, unsigned int number)
 {
-	return c->was->row && c->was->row->kind == UVERBSD_TREE_COMMAND && c->was->row->id == number;
+	return c->was->row && c->was->row->kind == UVERBSD_TREE_COMMAND &&
+	       !(c->was->row->flags & UVERBSD_TREE_COMMAND_CM) && c->was->row->id == number;
 }
 
 static bool call_is_method(const struct uvd_replay_call *c, unsigned int object, unsigned int id)
@@ -52,6 +53,10 @@ static bool call_is_query_of_device(const struct uvd_replay_call *c)
 {
 	const struct uverbsd_tree_row *row = c->was->row;
 
+	if (c->f->cm)
+		return uvd_replay_is_cm(c, RDMA_USER_CM_CMD_QUERY) ||
+		       uvd_replay_is_cm(c, RDMA_USER_CM_CMD_QUERY_ROUTE) ||
+		       uvd_replay_is_cm(c, RDMA_USER_CM_CMD_INIT_QP_ATTR);
 	if (row->kind == UVERBSD_TREE_METHOD)
 		return row->object == UVERBS_OBJECT_DEVICE && row->id != UVERBS_METHOD_INFO_HANDLES;
 	return uvd_replay_is_command(c, IB_USER_VERBS_CMD_QUERY_DEVICE) ||
@@ -67,10 +72,11 @@ static bool output_is_learned(enum uvd_role role)
 	return role == UVD_ROLE_FD || uvd_role_is_chosen(role);
 }
 
-/* Are the call's outputs about another device and its ports, a parse tree, or counts of events that were not read? */
+/* Are the call's outputs about another device and its ports, a parse tree, or counts of events that were not read, or need not be? */
 static bool call_is_free(const struct uvd_replay_call *c)
 {
-	return c->was->destroys || call_is_method(c, UVERBSD_OBJECT_TREE, UVERBSD_METHOD_TREE_QUERY) ||
+	return (c->was->destroys && (!c->f->cm || c->r->cm_differs)) ||
+	       call_is_method(c, UVERBSD_OBJECT_TREE, UVERBSD_METHOD_TREE_QUERY) ||
 	       (c->f->other && call_is_query_of_device(c));
 }
 
@@ -101,14 +107,46 @@ static struct uvd_replay_region *region_of(const struct uvd_replay_call *c)
 	return region;
 }
 
+/*
+ * Which digits of a path record are compared: what is before its hop limit is a service id with a port, GIDs, LIDs, and RoCE's flow
+ * label, which is random.
+ */
+enum { PATH_DIGITS = 2 * 47 };
+
+/* Is it a part of a path that is another one in each run? */
+static bool path_output_is_equal(const char *name, const json_t *was, const json_t *now)
+{
+	const char *last = uvd_replay_last(name), *text = json_string_value(was), *other = json_string_value(now);
+
+	if (!strcmp(last, "flow_label"))
+		return now;
+	return !strcmp(last, "path_rec") && text && other && strlen(text) == strlen(other) &&
+	       strlen(text) > PATH_DIGITS && !strcmp(text + PATH_DIGITS, other + PATH_DIGITS);
+}
+
+/* A handle that the call has not made: the event of an identifier. Of a group, it is the group's. */
+static bool handle_is_equal(const struct uvd_replay_call *c, const json_t *was, const json_t *now)
+{
+	const bool group = !strncmp(json_string_value(json_object_get(c->was->out, "event")) ?: "", "MULTICAST", 9);
+	const uint64_t number = json_integer_value(was);
+	uint64_t known;
+
+	if (!uvd_replay_number_known(c, group ? UVD_REPLAY_GROUP : UVD_ROLE_HANDLE, number, &known))
+		known = number;
+	return json_is_integer(now) && (uint64_t)json_integer_value(now) == known;
+}
+
 /* The address that work requests have for a region is that of the replayer's memory. */
-static bool output_is_equal(const struct uvd_replay_call *c, enum uvd_role role, const json_t *was, const json_t *now)
+static bool output_is_equal(const struct uvd_replay_call *c, const char *name, enum uvd_role role, const json_t *was,
+			    const json_t *now)
 {
 	const struct uvd_replay_region *region = role == UVD_ROLE_IOVA ? region_of(c) : NULL;
 
 	if (region && json_is_integer(was) && (uint64_t)json_integer_value(was) == region->hca_va)
 		return json_is_integer(now) && (uint64_t)json_integer_value(now) == region->new_hca_va;
-	return json_equal(was, now);
+	if (role == UVD_ROLE_HANDLE && c->f->cm)
+		return handle_is_equal(c, was, now);
+	return json_equal(was, now) || (c->f->cm && path_output_is_equal(name, was, now));
 }
 
 static void output_compare(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
@@ -121,7 +159,7 @@ static void output_compare(struct uvd_replay_call *c, const char *name, const js
 	/* A descriptor is learned, whatever it is. */
 	if (role == UVD_ROLE_FD && json_is_integer(was) && json_is_integer(now))
 		return;
-	if (uvd_replay_output_agrees(c, name, was, now, output_is_equal(c, role, was, now)))
+	if (uvd_replay_output_agrees(c, name, was, now, output_is_equal(c, name, role, was, now)))
 		return;
 	value_text(was, expected);
 	value_text(now, result);
@@ -188,7 +226,10 @@ static void numbers_learn(struct uvd_replay_call *c, const struct uvd_trace_deco
 	json_t *value, *is;
 
 	if (c->was->creates)
-		uvd_replay_learn(c, UVD_ROLE_HANDLE, c->was->created, now->created);
+		uvd_replay_learn(c, uvd_replay_handle_kind(c->was->created_object), c->was->created, now->created);
+	/* The numbers in an answer of rdma_cm are those of somebody's QP. */
+	if (c->f->cm)
+		return;
 	region = region_learn(c);
 	json_object_foreach(c->was->out, name, value) {
 		is = json_object_get(now->out, name);
@@ -211,7 +252,9 @@ static void numbers_lose(struct uvd_replay_call *c)
 	json_t *value;
 
 	if (c->was->creates)
-		uvd_replay_learn_lost(c, UVD_ROLE_HANDLE, c->was->created);
+		uvd_replay_learn_lost(c, uvd_replay_handle_kind(c->was->created_object), c->was->created);
+	if (c->f->cm)
+		return;
 	json_object_foreach(c->was->out, name, value) {
 		role = uvd_trace_output_role(c->was, name);
 		if (json_is_integer(value) && output_is_learned(role) &&
@@ -236,7 +279,7 @@ void uvd_replay_skip(struct uvd_replay_call *c)
 
 	snprintf(target, sizeof(target), "%s.%s", c->was->object, c->was->verb);
 	if (++c->r->num_skipped <= MOST_PRINTED)
-		json_array_append_new(c->r->skipped, json_pack("{s:i,s:s,s:s}", "call", (int)c->r->calls, "target",
+		json_array_append_new(c->r->skipped, json_pack("{s:i,s:s,s:s}", "call", (int)c->r->call, "target",
 							       target, "why", c->skip));
 	if (c->region)
 		uvd_replay_region_drop(c->r, c->region);
@@ -276,6 +319,25 @@ static struct uvd_trace_call *record_new(const struct uvd_replay_call *c, long r
 	return now;
 }
 
+/*
+ * The decoder reads an event by the type of its identifier: that which the client's has is the type of the one that now stands in
+ * its place.
+ */
+static json_t *handles_new(const struct uvd_replay_call *c, const struct uvd_trace_call *record)
+{
+	struct rdma_ucm_event_resp was, now;
+	json_t *handles = json_object(), *known;
+	char key[16];
+
+	if (!c->f->cm || !uvd_replay_gets_event(c->was->call, &was) || !uvd_replay_gets_event(record, &now))
+		return handles;
+	snprintf(key, sizeof(key), "%u", was.id);
+	known = json_object_get(c->was->open->handles, key);
+	snprintf(key, sizeof(key), "%u", now.id);
+	json_object_set(handles, key, known);
+	return handles;
+}
+
 static void outputs_compare(struct uvd_replay_call *c, long result)
 {
 	struct uvd_trace_open *open = c->was->open;
@@ -288,7 +350,8 @@ static void outputs_compare(struct uvd_replay_call *c, long result)
 	if (!record)
 		return;
 	if (open)
-		open->handles = json_object(); /* the decoder remembers what it names: this is not the client's */
+		open->handles =
+			handles_new(c, record); /* the decoder remembers what it names: this is not the client's */
 	if (uvd_trace_decode(&c->r->reader, record, &now)) {
 		numbers_learn(c, &now);
 		json_object_foreach(c->was->out, name, value)
@@ -322,6 +385,14 @@ static bool result_is_free(const struct uvd_replay_call *c, long was, long resul
 	       (c->f->other || c->r->driver_id == RDMA_DRIVER_RXE);
 }
 
+static void cm_learn(struct uvd_replay_call *c)
+{
+	if (c->response)
+		uvd_replay_ports_learn(c);
+	if (uvd_replay_is_cm(c, RDMA_USER_CM_CMD_MIGRATE_ID))
+		uvd_replay_migrated(c);
+}
+
 static void result_compare(struct uvd_replay_call *c, long result)
 {
 	const long was = c->was->call->result;
@@ -338,12 +409,15 @@ static void result_compare(struct uvd_replay_call *c, long result)
 		if (!result_is_free(c, was, result) && !uvd_replay_result_agrees(c, was, result))
 			uvd_replay_differs(c->r, c->was, "result", uvd_replay_result_text(was),
 					   uvd_replay_result_text(result));
+		c->r->cm_differs |= c->f->cm;
 		if (was >= 0 && c->was->row)
 			numbers_lose(c);
 		return;
 	}
 	if (was < 0 || !c->was->row)
 		return;
+	if (c->f->cm)
+		cm_learn(c);
 	outputs_compare(c, result);
 	if (c->was->destroys)
 		uvd_replay_regions_end(c->r, c->f->file, &c->was->destroyed);

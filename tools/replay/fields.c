@@ -49,6 +49,7 @@ static void field_replace(struct uvd_replay_call *c, const char *whole, const st
 			  uint8_t *bytes)
 {
 	const uint64_t was = uvd_field_get(f, bytes);
+	const enum uvd_role kind = f->role == UVD_ROLE_HANDLE ? uvd_replay_handle_kind(f->object) : f->role;
 
 	json_object_set_new(c->values, f->name, json_integer(was));
 	if (!role_is_replaced(f->role, f->object) || f->count || !read ||
@@ -56,7 +57,7 @@ static void field_replace(struct uvd_replay_call *c, const char *whole, const st
 		return;
 	if (f->optional && (int32_t)was == -1)
 		return;
-	uvd_field_put(f, uvd_replay_number(c, f->role, was), bytes);
+	uvd_field_put(f, uvd_replay_number(c, kind, was), bytes);
 }
 
 /* Replaces the address of a peer's or the caller's region by the memory of the region that its key names. */
@@ -84,6 +85,9 @@ static void struct_replace(struct uvd_replay_call *c, const char *prefix, const 
 		snprintf(whole, sizeof(whole), "%s%s", prefix, f->name);
 		field_replace(c, whole, f, uvd_field_is_read(of, f, bytes, len), bytes);
 	}
+	for (const struct uvd_field *f = of->fields; f->name; f++)
+		if (f->role == UVD_ROLE_SOCKADDR && uvd_field_end(f) <= len)
+			uvd_replay_port(c, bytes + f->at, uvd_field_bytes(f));
 	for (const struct uvd_field *f = of->fields; f->name; f++)
 		if (f->role == UVD_ROLE_GID && f->selector)
 			uvd_replay_peer(c, of, f, bytes, len);
@@ -189,7 +193,7 @@ void uvd_replay_request(struct uvd_replay_call *c)
 		work_requests_replace(c, of->tail_of, of, tail, c->request_len - size);
 	else if (of->tail)
 		handles_replace(c, of, tail, c->request_len - size);
-	if (uses_file(c, of))
+	if (!c->f->cm && uses_file(c, of))
 		c->skip = "it uses a file of the client";
 }
 

@@ -107,7 +107,7 @@ static struct uvd_prog_asked call_asked(const struct uvd_replay_call *c)
 struct uvd_prog_answers uvd_replay_answers(const struct uvd_replay_call *c)
 {
 	return (struct uvd_prog_answers){
-		.list = c->row ? &c->r->list : NULL,
+		.list = c->row && !c->f->cm ? &c->r->list : NULL,
 		.numbers = &c->r->numbers,
 		.asked = c->row ? call_asked(c) : (struct uvd_prog_asked){},
 		.ours_is_kernel = c->r->kernel,
@@ -197,7 +197,7 @@ static bool output_number(const struct uvd_replay_call *c, const char *name, con
 bool uvd_replay_output_agrees(const struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now,
 			      bool equal)
 {
-	const struct uvd_prog_answers a = uvd_replay_answers(c);
+	struct uvd_prog_answers a = uvd_replay_answers(c);
 	char outer[UVD_SHORT_NAME];
 	struct uvd_prog_output o = {
 		.name = uvd_replay_output_word(name),
@@ -216,5 +216,6 @@ bool uvd_replay_output_agrees(const struct uvd_replay_call *c, const char *name,
 	o.is_number = true;
 	o.theirs = json_integer_value(was);
 	o.ours = json_integer_value(now);
+	a.scope = uvd_replay_scope(c, o.role, o.theirs);
 	return uvd_prog_numbers_agree(&a, &o);
 }

@@ -10,11 +10,32 @@
 
 #include "replay.h"
 
-/* Handles and descriptors belong to an open file; the device has the other numbers. */
-static uint64_t number_scope(const struct uvd_replay_call *c, enum uvd_role kind)
+enum uvd_role uvd_replay_handle_kind(uint16_t object)
 {
-	if (kind == UVD_ROLE_HANDLE || kind == UVD_ROLE_FD)
+	return object == UVERBSD_OBJECT_CM_MCAST ? UVD_REPLAY_GROUP : UVD_ROLE_HANDLE;
+}
+
+/* Finds the device that has this number of its own. */
+static uint64_t device_of_number(const struct uvd_replay *r, enum uvd_role kind, uint64_t was)
+{
+	const struct uvd_replay_file *f = r->files;
+
+	while (f && (f->cm || !uvd_prog_numbers_find(&r->numbers, kind, f->number, was)))
+		f = f->next;
+	return f ? f->number : 0;
+}
+
+/* Handles and descriptors belong to an open file; the device has the other numbers. */
+uint64_t uvd_replay_scope(const struct uvd_replay_call *c, enum uvd_role kind, uint64_t was)
+{
+	const bool handle = kind == UVD_ROLE_HANDLE || kind == UVD_REPLAY_GROUP;
+
+	if (c->f->cm && (handle || kind == UVD_ROLE_SOCKADDR))
+		return UVD_REPLAY_CM_SCOPE;
+	if (handle || kind == UVD_ROLE_FD)
 		return c->f->file;
+	if (c->f->cm)
+		return device_of_number(c->r, kind, was);
 	return c->was->open ? c->was->open->file.number : 0;
 }
 
@@ -23,7 +44,7 @@ static struct uvd_prog_number number_new(const struct uvd_replay_call *c, enum u
 {
 	return (struct uvd_prog_number){
 		.kind = kind,
-		.scope = number_scope(c, kind),
+		.scope = uvd_replay_scope(c, kind, was),
 		.theirs = was,
 		.ours = now,
 		.of.file = c->f->file,
@@ -33,7 +54,7 @@ static struct uvd_prog_number number_new(const struct uvd_replay_call *c, enum u
 
 static const struct uvd_prog_number *number_find(const struct uvd_replay_call *c, enum uvd_role kind, uint64_t was)
 {
-	return uvd_prog_numbers_find(&c->r->numbers, kind, number_scope(c, kind), was);
+	return uvd_prog_numbers_find(&c->r->numbers, kind, uvd_replay_scope(c, kind, was), was);
 }
 
 static void descriptor_close(const struct uvd_prog_number *fd)

@@ -8,6 +8,7 @@
 #define UVD_TOOLS_REPLAY_H
 
 #include <limits.h>
+#include <rdma/rdma_user_cm.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
 #include "program/program.h"
@@ -31,22 +32,25 @@ struct uvd_replay_region {
 struct uvd_replay_file {
 	struct uvd_replay_file *next;
 	uint64_t file;
-	uint32_t pid;
+	uint32_t pid, number;
 	int fd;
+	bool cm; /* of the node rdma_cm */
+	struct uvd_replay_event *events; /* of an identifier that the device has told, and no call has taken */
 	bool other; /* the recorded device has another driver */
 	bool partial; /* work requests were not made: not all completions can come */
 };
 
 struct uvd_replay_cq;
+struct uvd_replay_late;
 
 struct uvd_replay {
 	const char *who, *name; /* for messages; of the trace */
-	char node[PATH_MAX];
+	char node[PATH_MAX], cm_node[PATH_MAX];
 	bool kernel, show;
 	bool given_up; /* nothing more is compared */
 	unsigned int hang; /* seconds that a call may take */
 	struct uvd_trace_reader reader;
-	struct uvd_script device; /* the tree of the device */
+	struct uvd_script device, cm; /* the tree of the device, and that of rdma_cm */
 	uint16_t driver_id;
 	struct uvd_replay_file *files;
 	struct uvd_replay_region *regions;
@@ -56,9 +60,12 @@ struct uvd_replay {
 	struct uvd_prog_numbers numbers; /* theirs: recorded */
 	json_t *qps; /* their states, and the calls that were made on them, by "FILE HANDLE" as recorded */
 	struct uvd_replay_cq *cqs;
+	struct uvd_replay_late *late; /* records that wait for an event */
+	bool cm_differs; /* a command of rdma_cm had another result: events after it need not come */
 	struct uvd_prog_list list;
 	json_t *differences, *skipped;
-	unsigned int calls, num_differences, num_skipped, lost;
+	unsigned int calls, call; /* read, and the number of the one that is replayed */
+	unsigned int num_differences, num_skipped, lost;
 };
 
 enum { UVD_REPLAY_RANGES = 260 };
@@ -112,7 +119,17 @@ void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, con
 
 /* ---- numbers.c --------------------------------------------------------------------------------------------------- */
 
-/* A recorded number that the device chose, and its own. kind: UVD_ROLE_HANDLE, _FD, _LKEY and so on. */
+/* Groups of rdma_cm have numbers of their own; all other handles of a file, or of all files of rdma_cm, are in one space. */
+#define UVD_REPLAY_GROUP ((enum uvd_role)(UVD_ROLE_RANDOM + 1))
+/* The scope of both: no file of a device. */
+#define UVD_REPLAY_CM_SCOPE UINT64_MAX
+enum uvd_role uvd_replay_handle_kind(uint16_t object);
+/* Returns where a number of this kind has one meaning. was: a command of rdma_cm can name a QP of any device, which it tells. */
+uint64_t uvd_replay_scope(const struct uvd_replay_call *c, enum uvd_role kind, uint64_t was);
+/*
+ * A recorded number that the device chose, and its own. kind: uvd_replay_handle_kind(), UVD_ROLE_FD, _LKEY and so on; UVD_ROLE_SOCKADDR:
+ * a port of rdma_cm.
+ */
 void uvd_replay_learn(struct uvd_replay_call *c, enum uvd_role kind, uint64_t was, uint64_t now);
 /* The object was not created again: calls that use it are not made. */
 void uvd_replay_learn_lost(struct uvd_replay_call *c, enum uvd_role kind, uint64_t was);
@@ -138,6 +155,12 @@ void uvd_replay_build(struct uvd_replay_call *c);
 void uvd_replay_call_free(struct uvd_replay_call *c);
 /* Makes the call. Returns 0 or more, or a negative errno. Ends the process with a message if it hangs. */
 long uvd_replay_make(const struct uvd_replay_call *c);
+/* Gives the call memory of its own, with some bytes behind it. Returns NULL, with c->skip, if it has too many parts. */
+uint8_t *uvd_replay_allocate(struct uvd_replay_call *c, size_t len);
+/* Did the recorded call fail to access the memory at addr? */
+bool uvd_replay_memory_failed(const struct uvd_replay_call *c, uint64_t addr, size_t len);
+/* Gives the response memory of its own, and room for the driver's part. Returns the address to send. */
+uint64_t uvd_replay_response_room(struct uvd_replay_call *c, size_t core, size_t driver);
 /* Returns the replayer's memory for this address of the client, and how much there is; NULL: it has none. */
 uint8_t *uvd_replay_find(const struct uvd_replay_call *c, uint64_t addr, size_t *len);
 /* Gives the call memory of its own in the place of the client's, with what the call had read there. */
@@ -194,6 +217,42 @@ bool uvd_replay_poll(struct uvd_replay_call *c);
 /* Waits for the rest of the completions of a CQ (by its recorded handle), or of all CQs of the file, and compares. */
 void uvd_replay_cq_end(struct uvd_replay *r, const struct uvd_replay_file *f, const uint32_t *handle,
 		       const struct uvd_trace_decoded *was);
+
+/* ---- cm.c, event.c, late.c: the node rdma_cm ---------------------------------------------------------------------- */
+
+/* Builds a command from its first piece. */
+void uvd_replay_cm_build(struct uvd_replay_call *c, const struct uvd_piece *first);
+/* Replaces the port in a socket address that the recorded device chose. */
+void uvd_replay_port(struct uvd_replay_call *c, uint8_t *addr, size_t len);
+/* Learns the ports in the answer to a query. */
+void uvd_replay_ports_learn(struct uvd_replay_call *c);
+/* MIGRATE_ID has succeeded: the identifier is the other file's. */
+void uvd_replay_migrated(struct uvd_replay_call *c);
+/* Is it a command of this number? */
+bool uvd_replay_is_cm(const struct uvd_replay_call *c, unsigned int number);
+
+/* Is it a GET_EVENT that got an event? *was is that. Checks the record. */
+bool uvd_replay_gets_event(const struct uvd_trace_call *call, struct rdma_ucm_event_resp *was);
+/* Has the device told what stands for this event? Waits at most `ms` for it. */
+bool uvd_replay_event_comes(const struct uvd_replay *r, struct uvd_replay_file *f,
+			    const struct rdma_ucm_event_resp *was, int ms);
+/* Makes a GET_EVENT: takes the event that stands for the recorded one. Takes the call if it returns true. */
+bool uvd_replay_event(struct uvd_replay_call *c);
+/* The events of an identifier, by its number now, go with it to another file. */
+void uvd_replay_events_move(struct uvd_replay_file *from, struct uvd_replay_file *to, uint32_t id);
+void uvd_replay_events_free(struct uvd_replay_file *f);
+
+/* trace.c: is the file one of rdma_cm? */
+bool uvd_replay_opens_cm(const struct uvd_trace_open *open_was);
+/* Replays a record. late.c does so with all of them, in an order in which each event can come. */
+bool uvd_replay_record(struct uvd_replay *r, const struct uvd_trace_record *record);
+/* Both return false after a message if nothing more can be replayed. */
+bool uvd_replay_in_order(struct uvd_replay *r, const struct uvd_trace_record *record);
+/* Replays the records that still wait: the trace ends, or one of its files. */
+bool uvd_replay_late_end(struct uvd_replay *r);
+void uvd_replay_late_free(struct uvd_replay *r);
+/* Returns the open file of the device, which is opened now if it has not been; NULL after a message. */
+struct uvd_replay_file *uvd_replay_file_of(struct uvd_replay *r, const struct uvd_trace_open *open_was);
 
 /*
  * Begins the time that the device has for one call; uvd_replay_answered() ends it. Only what the device does counts:

@@ -12,10 +12,11 @@
 #include <unistd.h>
 
 #include "../program/node.h"
+#include "cm/cm.h"
 #include "replay.h"
 #include "util/util.h"
 
-enum { PAGE = 4096, ERROR = 2 };
+enum { REPLAY_PAGE = 4096, ERROR = 2 };
 
 bool uvd_replay_is_trace(const void *start, size_t len)
 {
@@ -48,7 +49,7 @@ void uvd_replay_asks(const struct uvd_replay *r, const char *what)
 {
 	pthread_mutex_lock(&hang_watch.lock);
 	snprintf(hang_watch.text, sizeof(hang_watch.text), "%s: hang: call %u, %.100s, did not return in %u seconds\n",
-		 r->who, r->calls, what, r->hang);
+		 r->who, r->call, what, r->hang);
 	hang_watch.until = uvd_now_ns() + r->hang * UINT64_C(1000000000);
 	pthread_mutex_unlock(&hang_watch.lock);
 }
@@ -113,7 +114,21 @@ static bool device_learn(struct uvd_replay *r)
 	return !err || trace_complain(r, r->node, err == -ENOTTY ? "it accepts no ioctl" : uvd_errno_name(-err));
 }
 
-static bool replay_prepare(struct uvd_replay *r, const struct uvd_replay_options *o)
+/* The node is beside that of the device. */
+static bool cm_learn_tree(struct uvd_replay *r)
+{
+	const int folder = strrchr(r->node, '/') - r->node;
+
+	snprintf(r->cm_node, sizeof(r->cm_node), "%.*s/" UVD_CM_NODE, folder, r->node);
+	r->cm = (struct uvd_script){ .fd = -1 };
+	r->cm.view.who = r->who;
+	if (uvd_view_cm(&r->cm.view))
+		return trace_complain(r, r->cm_node, "ENOMEM");
+	uvd_view_finish(&r->cm.view);
+	return true;
+}
+
+static bool replay_start(struct uvd_replay *r, const struct uvd_replay_options *o)
 {
 	if (o->device && strchr(o->device, '/'))
 		snprintf(r->node, sizeof(r->node), "%s", o->device);
@@ -122,19 +137,48 @@ static bool replay_prepare(struct uvd_replay *r, const struct uvd_replay_options
 	r->qps = json_object();
 	r->differences = json_array();
 	r->skipped = json_array();
-	r->scratch = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	r->scratch = mmap(NULL, REPLAY_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	/* No access passes it: neither an attribute's 64 KiB, nor the two parts of a response, 512 KiB each. */
-	r->none = mmap(NULL, 512 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	r->none = mmap(NULL, 512 * REPLAY_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (r->scratch == MAP_FAILED || r->none == MAP_FAILED)
 		return trace_complain(r, r->name, "ENOMEM");
-	/* Only uverbsd records traces. */
-	return device_learn(r) && uvd_program_list_read(&r->list, r->kernel);
+	return device_learn(r) && cm_learn_tree(r) && uvd_program_list_read(&r->list, r->kernel);
 }
 
 /* ---- open files -------------------------------------------------------------------------------------------------- */
 
-static struct uvd_replay_file *file_open(struct uvd_replay *r, const struct uvd_trace_open *open_was)
+bool uvd_replay_opens_cm(const struct uvd_trace_open *open_was)
 {
+	return open_was->file.number == UINT32_MAX && uvd_node_is_cm(open_was->file.ibdev);
+}
+
+/*
+ * Has the first device of the trace another driver? An answer of rdma_cm does not tell which device it is about, and can come before
+ * the client opens that.
+ */
+static bool trace_is_of_other(const struct uvd_replay *r)
+{
+	struct uvd_trace_reader reader = { .from = fopen(r->name, "re"), .what = r->name };
+	const struct uvd_trace_record *record = NULL;
+	const struct uvd_trace_open *o = NULL;
+	bool bad = !reader.from || !uvd_trace_open_reader(&reader), other;
+
+	while (!bad && (!o || !o->names || uvd_replay_opens_cm(o)) && (record = uvd_trace_next(&reader, &bad)))
+		o = record->kind == UVD_TRACE_FILE
+			    ? uvd_trace_find(&reader, ((const struct uvd_trace_file *)record)->file)
+			    : NULL;
+	other = record && o && o->names->script.view.driver_id != r->driver_id;
+	uvd_trace_close_reader(&reader);
+	if (reader.from)
+		fclose(reader.from);
+	return other;
+}
+
+/* GET_EVENT must not wait for ever. */
+struct uvd_replay_file *uvd_replay_file_of(struct uvd_replay *r, const struct uvd_trace_open *open_was)
+{
+	const bool cm = uvd_replay_opens_cm(open_was);
+	const char *node = cm ? r->cm_node : r->node;
 	struct uvd_replay_file *f = r->files;
 
 	while (f && f->file != open_was->file.file)
@@ -144,15 +188,18 @@ static struct uvd_replay_file *file_open(struct uvd_replay *r, const struct uvd_
 	f = calloc(1, sizeof(*f));
 	uvd_replay_asks(r, "opening the device");
 	if (f)
-		f->fd = open(r->node, O_RDWR | O_CLOEXEC);
+		f->fd = open(node, O_RDWR | O_CLOEXEC | (cm ? O_NONBLOCK : 0));
 	uvd_replay_answered();
 	if (!f || f->fd < 0) {
-		trace_complain(r, r->node, f ? uvd_errno_name(errno) : "ENOMEM");
+		trace_complain(r, node, f ? uvd_errno_name(errno) : "ENOMEM");
 		free(f);
 		return NULL;
 	}
 	f->file = open_was->file.file;
 	f->pid = open_was->file.pid;
+	f->number = open_was->file.number;
+	f->cm = cm;
+	f->other = cm && trace_is_of_other(r);
 	f->next = r->files;
 	r->files = f;
 	return f;
@@ -175,6 +222,7 @@ static void file_close(struct uvd_replay *r, uint64_t file)
 	close(f->fd);
 	uvd_replay_answered();
 	uvd_replay_regions_end(r, file, NULL);
+	uvd_replay_events_free(f);
 	free(f);
 }
 
@@ -202,17 +250,18 @@ static bool call_replay(struct uvd_replay *r, const struct uvd_trace_decoded *wa
 	if (!c)
 		return trace_complain(r, r->name, "ENOMEM");
 	*c = (struct uvd_replay_call){ .r = r, .was = was };
-	c->f = file_open(r, was->open);
+	c->f = uvd_replay_file_of(r, was->open);
 	if (!c->f) {
 		free(c);
 		return false;
 	}
-	c->f->other = !was->script || was->script->view.driver_id != r->driver_id;
+	if (!c->f->cm)
+		c->f->other = !was->script || was->script->view.driver_id != r->driver_id;
 	uvd_replay_build(c);
 	poll = !c->skip && !c->f->other && uvd_replay_is_poll(c);
 	if (c->skip)
 		uvd_replay_skip(c);
-	else if (!poll)
+	else if (!poll && !uvd_replay_event(c))
 		replay_call_run(c);
 	if (poll && uvd_replay_poll(c))
 		return true;
@@ -221,8 +270,7 @@ static bool call_replay(struct uvd_replay *r, const struct uvd_trace_decoded *wa
 	return true;
 }
 
-/* Returns false after a message. */
-static bool record_replay(struct uvd_replay *r, const struct uvd_trace_record *record)
+bool uvd_replay_record(struct uvd_replay *r, const struct uvd_trace_record *record)
 {
 	struct uvd_trace_decoded was;
 	bool ok = true;
@@ -233,7 +281,6 @@ static bool record_replay(struct uvd_replay *r, const struct uvd_trace_record *r
 		r->lost += ((const struct uvd_trace_lost *)record)->num;
 	if (record->kind != UVD_TRACE_CALL)
 		return true;
-	r->calls++;
 	if (!uvd_trace_decode(&r->reader, (const void *)record, &was))
 		ok = trace_complain(r, r->name, "a call is malformed");
 	else if (!was.open)
@@ -298,6 +345,8 @@ static void replay_free(struct uvd_replay *r)
 		file_close(r, r->files->file);
 	uvd_trace_close_reader(&r->reader);
 	uvd_view_free(&r->device.view);
+	uvd_view_free(&r->cm.view);
+	uvd_replay_late_free(r);
 	uvd_prog_list_free(&r->list);
 	uvd_prog_numbers_clear(&r->numbers);
 	json_decref(r->qps);
@@ -314,8 +363,10 @@ static bool replay_records(struct uvd_replay *r)
 	if (!uvd_trace_open_reader(&r->reader))
 		return false;
 	while ((record = uvd_trace_next(&r->reader, &bad)))
-		if (!record_replay(r, record))
+		if (!uvd_replay_in_order(r, record))
 			return false;
+	if (!bad && !uvd_replay_late_end(r))
+		return false;
 	while (!bad && r->files) /* the trace ends before they were closed */
 		file_close(r, r->files->file);
 	return !bad;
@@ -337,7 +388,7 @@ int uvd_replay_trace(const char *who, const struct uvd_replay_options *o)
 	/* A hang ends the process without a flush, and the calls before it matter. */
 	if (r->show)
 		setvbuf(stdout, NULL, _IOLBF, 0);
-	if (r->reader.from && hang_watch_start(r) && replay_prepare(r, o) && replay_records(r)) {
+	if (r->reader.from && hang_watch_start(r) && replay_start(r, o) && replay_records(r)) {
 		if (o->json)
 			trace_print_json(r);
 		else
