@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <uverbsd/roles.h>
+#include "call/sockaddr.h"
 #include "call/work.h"
 
 struct uvd_flow_kind {

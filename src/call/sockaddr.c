@@ -9,7 +9,7 @@
 #include <string.h>
 #include <uverbsd/uapi_later.h>
 
-#include "script.h"
+#include "call/call.h"
 
 union address {
 	uint16_t family;

@@ -130,15 +130,6 @@ bool uvd_call_method(struct uvd_script *s, const struct uvd_tree_entry *method, 
 bool uvd_call_command(struct uvd_script *s, const struct uvd_tree_entry *command, unsigned int num, char **args,
 		      bool must_create, struct uvd_outcome *out);
 
-/* ---- sockaddr.c ---------------------------------------------------------------------------------------------------- */
-
-enum { UVD_SOCKADDR_TEXT = 128 };
-
-/* Makes a socket address of its text. Returns its size, or 0: the text is none, or there is no room for it. */
-size_t uvd_sockaddr_parse(const char *text, uint8_t *to, size_t room);
-/* The reverse. Returns false if the family is not known. */
-bool uvd_sockaddr_format(const uint8_t *data, size_t len, char text[UVD_SOCKADDR_TEXT]);
-
 /* ---- fields.c ---------------------------------------------------------------------------------------------------- */
 
 /* Adds an output of `len` bytes to the results: in words if it has some, else as uvd_result_set(). words: or NULL. */
