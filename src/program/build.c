@@ -19,6 +19,7 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdlib.h>
 #include <string.h>
+#include "build.h"
 #include "record.h"
 
 /* Copies to the arena: fixed addresses, where the compiler knows of no object. */
@@ -26,6 +27,16 @@ static void arena_copy(volatile uint8_t *to, const void *from, size_t len)
 {
 	for (size_t n = 0; n < len; n++)
 		to[n] = ((const uint8_t *)from)[n];
+}
+
+void uvd_build_place(struct uvd_prog_run *run, unsigned int i, struct uvd_prog_built *b, const uint8_t *msg,
+		     size_t readable)
+{
+	if (readable > UVD_PROG_MSG_SIZE)
+		readable = UVD_PROG_MSG_SIZE;
+	b->msg = (uint8_t *)UVD_PROG_MSG(run) + UVD_PROG_MSG_SIZE - readable;
+	arena_copy(b->msg, msg, readable);
+	run->records[i].msg_len = readable < UVD_PROG_MAX_MSG ? readable : UVD_PROG_MAX_MSG;
 }
 
 static void bytes_put(uint8_t *to, size_t size, uint64_t value)
@@ -42,8 +53,7 @@ static void word_put(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 		bytes_put(to, size, uvd_prog_value_of(run, p, i, word));
 }
 
-/* The field's default: its first good word, or "0" if that is an object. */
-static const char *field_preset(const struct uvd_shape_field *f, char *word)
+const char *uvd_build_preset(const struct uvd_shape_field *f, char word[UVD_PROG_MAX_ITEM])
 {
 	if (!f->good || *f->good == '<')
 		return "0";
@@ -51,9 +61,8 @@ static const char *field_preset(const struct uvd_shape_field *f, char *word)
 	return word;
 }
 
-/* Returns `value`, or what the item `name` replaces it with. */
-static uint64_t knob(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *name,
-		     uint64_t value)
+uint64_t uvd_build_knob(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *name,
+			uint64_t value)
 {
 	const char *word = uvd_prog_item(&p->calls[i], name);
 
@@ -64,19 +73,16 @@ static uint64_t knob(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 	return uvd_prog_value_of(run, p, i, word);
 }
 
-static size_t knob_size(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *name,
-			size_t size)
+size_t uvd_build_size(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *name, size_t size)
 {
 	/* Two parts and the headers must fit into a message. */
-	const size_t value = knob(run, p, i, name, size), most = UVD_PROG_MSG_SIZE / 2 - 0x100;
+	const size_t value = uvd_build_knob(run, p, i, name, size), most = UVD_PROG_MSG_SIZE / 2 - 0x100;
 
 	return value < most ? value : most;
 }
 
-static void message_spoil(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, uint8_t *msg, size_t len)
+void uvd_build_spoil(const struct uvd_prog_call *call, uint8_t *msg, size_t len)
 {
-	const struct uvd_prog_call *call = &p->calls[i];
-
 	for (unsigned int n = 0; n < call->num_items; n++) {
 		const char *item = call->items[n], *is = strchr(item, '=');
 		size_t at;
@@ -89,7 +95,7 @@ static void message_spoil(struct uvd_prog_run *run, const struct uvd_prog *p, un
 	}
 }
 
-static const char *items_check(const struct uvd_prog_call *call, const struct uvd_shape_command *shape)
+const char *uvd_build_items_check(const struct uvd_prog_call *call, const struct uvd_shape_command *shape)
 {
 	static const char *const others[] = { "in", "out", "uhw_in", "uhw_out", NULL };
 	char name[UVD_PROG_MAX_ITEM];
@@ -102,7 +108,7 @@ static const char *items_check(const struct uvd_prog_call *call, const struct uv
 		name[strcspn(name, "=")] = 0;
 		for (f = 0; others[f] && strcmp(others[f], name); f++)
 			;
-		if (others[f])
+		if (others[f] || (call->front == UVD_PROG_CM && !strcmp(name, "wait")))
 			continue;
 		for (f = 0; shape && f < shape->in.n && !uvd_shape_field_is(&shape->in.f[f], name); f++)
 			;
@@ -125,29 +131,37 @@ struct command {
 	uint8_t core[0x8000 + 64], uhw[0x8000 + 64];
 };
 
-/* Returns the word of an item for this field, by either of its names, or NULL. */
-static const char *field_given(const struct uvd_prog_call *call, const struct uvd_shape_field *f)
+const char *uvd_build_given(const struct uvd_prog_call *call, const struct uvd_shape_field *f)
 {
 	const char *word = uvd_prog_item(call, f->name);
 
 	return word || !f->field || f->field->name == f->name ? word : uvd_prog_item(call, f->field->name);
 }
 
-/* Members of a union are in the same bytes: what the program gives comes after the defaults of other fields. */
-static void command_fill(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct command *c)
+/* A socket address is text, or what other fields are. */
+static void field_put(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
+		      const struct uvd_shape_field *f, const char *word, uint8_t *core)
 {
-	const struct uvd_shape_fields *in = &c->shape->in;
+	if (uvd_shape_field_role(f) != UVD_ROLE_SOCKADDR || !uvd_sockaddr_parse(word, core + f->at, f->size))
+		word_put(run, p, i, core + f->at, f->size, word);
+}
+
+/* Members of a union are in the same bytes: what the program gives comes after the defaults of other fields. */
+void uvd_build_fill(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
+		    const struct uvd_shape_command *shape, uint8_t *core)
+{
+	const struct uvd_shape_fields *in = &shape->in;
 	const struct uvd_prog_call *call = &p->calls[i];
 	char preset[UVD_PROG_MAX_ITEM];
 
 	for (unsigned int f = 0; f < in->n; f++)
-		if (in->f[f].good && !field_given(call, &in->f[f]))
-			word_put(run, p, i, c->core + in->f[f].at, in->f[f].size, field_preset(&in->f[f], preset));
+		if (in->f[f].good && !uvd_build_given(call, &in->f[f]))
+			field_put(run, p, i, &in->f[f], uvd_build_preset(&in->f[f], preset), core);
 	for (unsigned int f = 0; f < in->n; f++)
-		if (field_given(call, &in->f[f]))
-			word_put(run, p, i, c->core + in->f[f].at, in->f[f].size, field_given(call, &in->f[f]));
+		if (uvd_build_given(call, &in->f[f]))
+			field_put(run, p, i, &in->f[f], uvd_build_given(call, &in->f[f]), core);
 	for (unsigned int f = 0; f < in->n; f++)
-		uvd_prog_note(&run->records[i], in->f[f].name, c->core + in->f[f].at, in->f[f].size);
+		uvd_prog_note(&run->records[i], in->f[f].name, core + in->f[f].at, in->f[f].size);
 }
 
 static const char *command_of(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct command *c)
@@ -159,7 +173,7 @@ static const char *command_of(struct uvd_prog_run *run, const struct uvd_prog *p
 	c->shape = uvd_shape_command(call->target);
 	if (!c->shape && call->target[0] != '#')
 		return "no such command";
-	wrong = items_check(call, c->shape);
+	wrong = uvd_build_items_check(call, c->shape);
 	if (wrong)
 		return wrong;
 	if (c->shape) {
@@ -170,12 +184,12 @@ static const char *command_of(struct uvd_prog_run *run, const struct uvd_prog *p
 		c->number = strtoull(call->target + 1, NULL, 0);
 		c->ex = c->number & IB_USER_VERBS_CMD_FLAG_EXTENDED;
 	}
-	c->in = knob_size(run, p, i, "in", c->shape ? c->shape->in_size : 0);
-	c->out = knob_size(run, p, i, "out", c->shape ? c->shape->out_size : 0);
-	c->uhw_in = knob_size(run, p, i, "uhw_in", c->shape ? c->shape->uhw_in : 0);
-	c->uhw_out = knob_size(run, p, i, "uhw_out", c->shape ? c->shape->uhw_out : 0);
+	c->in = uvd_build_size(run, p, i, "in", c->shape ? c->shape->in_size : 0);
+	c->out = uvd_build_size(run, p, i, "out", c->shape ? c->shape->out_size : 0);
+	c->uhw_in = uvd_build_size(run, p, i, "uhw_in", c->shape ? c->shape->uhw_in : 0);
+	c->uhw_out = uvd_build_size(run, p, i, "uhw_out", c->shape ? c->shape->uhw_out : 0);
 	if (c->shape)
-		command_fill(run, p, i, c);
+		uvd_build_fill(run, p, i, c->shape, c->core);
 	bytes_put(c->uhw, 8, UVD_PROG_SCRATCH);
 	return NULL;
 }
@@ -198,13 +212,13 @@ static size_t command_put_plain(struct uvd_prog_run *run, const struct uvd_prog 
 	size_t len = sizeof(*hdr) + c->in + c->uhw_in;
 
 	if (c->response)
-		bytes_put(c->core, 8, knob(run, p, i, "!response", UVD_PROG_OUT(run)));
+		bytes_put(c->core, 8, uvd_build_knob(run, p, i, "!response", UVD_PROG_OUT(run)));
 	memcpy(msg + sizeof(*hdr), c->core, c->in);
 	memcpy(msg + sizeof(*hdr) + c->in, c->uhw, c->uhw_in);
-	hdr->command = knob(run, p, i, "!command", c->number);
+	hdr->command = uvd_build_knob(run, p, i, "!command", c->number);
 	uvd_prog_note_number(&run->records[i], "command", hdr->command);
-	hdr->in_words = knob(run, p, i, "!in_words", len / 4);
-	hdr->out_words = knob(run, p, i, "!out_words", (c->out + c->uhw_out) / 4);
+	hdr->in_words = uvd_build_knob(run, p, i, "!in_words", len / 4);
+	hdr->out_words = uvd_build_knob(run, p, i, "!out_words", (c->out + c->uhw_out) / 4);
 	if (c->shape) {
 		record_note_room(&run->records[i], "uhw_in", hdr->in_words * 4, sizeof(*hdr) + c->shape->in_size);
 		record_note_room(&run->records[i], "uhw_out", hdr->out_words * 4, c->shape->out_size);
@@ -221,16 +235,16 @@ static size_t command_put_ex(struct uvd_prog_run *run, const struct uvd_prog *p,
 
 	memcpy(core, c->core, words8(c->in) * 8);
 	memcpy(core + words8(c->in) * 8, c->uhw, words8(c->uhw_in) * 8);
-	hdr->command = knob(run, p, i, "!command", c->number);
+	hdr->command = uvd_build_knob(run, p, i, "!command", c->number);
 	uvd_prog_note_number(&run->records[i], "command", hdr->command);
-	hdr->in_words = knob(run, p, i, "!in_words", words8(c->in));
-	hdr->out_words = knob(run, p, i, "!out_words", words8(c->out));
-	ex->provider_in_words = knob(run, p, i, "!provider_in_words", words8(c->uhw_in));
-	ex->provider_out_words = knob(run, p, i, "!provider_out_words", words8(c->uhw_out));
-	ex->cmd_hdr_reserved = knob(run, p, i, "!cmd_hdr_reserved", 0);
+	hdr->in_words = uvd_build_knob(run, p, i, "!in_words", words8(c->in));
+	hdr->out_words = uvd_build_knob(run, p, i, "!out_words", words8(c->out));
+	ex->provider_in_words = uvd_build_knob(run, p, i, "!provider_in_words", words8(c->uhw_in));
+	ex->provider_out_words = uvd_build_knob(run, p, i, "!provider_out_words", words8(c->uhw_out));
+	ex->cmd_hdr_reserved = uvd_build_knob(run, p, i, "!cmd_hdr_reserved", 0);
 	uvd_prog_note_number(&run->records[i], "uhw_in", ex->provider_in_words * 8);
 	uvd_prog_note_number(&run->records[i], "uhw_out", ex->provider_out_words * 8);
-	ex->response = knob(run, p, i, "!response", c->out + c->uhw_out ? UVD_PROG_OUT(run) : 0);
+	ex->response = uvd_build_knob(run, p, i, "!response", c->out + c->uhw_out ? UVD_PROG_OUT(run) : 0);
 	return core + (words8(c->in) + words8(c->uhw_in)) * 8 - msg;
 }
 
@@ -262,15 +276,11 @@ const char *uvd_prog_build_write(struct uvd_prog_run *run, const struct uvd_prog
 		return wrong;
 	memset(msg, 0, sizeof(msg));
 	len = c.ex ? command_put_ex(run, p, i, &c, msg) : command_put_plain(run, p, i, &c, msg);
-	message_spoil(run, p, i, msg, len);
+	uvd_build_spoil(&p->calls[i], msg, len);
 	command_note_sent(r, &c, msg, len);
-	b->len = knob_size(run, p, i, "!len", len);
+	b->len = uvd_build_size(run, p, i, "!len", len);
 	readable = edge ? strtoull(edge, NULL, 0) : b->len > len ? b->len : len;
-	if (readable > UVD_PROG_MSG_SIZE)
-		readable = UVD_PROG_MSG_SIZE;
-	b->msg = (uint8_t *)UVD_PROG_MSG(run) + UVD_PROG_MSG_SIZE - readable;
-	arena_copy(b->msg, msg, readable);
-	r->msg_len = readable < UVD_PROG_MAX_MSG ? readable : UVD_PROG_MAX_MSG;
+	uvd_build_place(run, i, b, msg, readable);
 	/* Only extended headers tell where the core's part ends. */
 	all = c.ex ? (hdr->out_words + ex->provider_out_words) * 8 : hdr->out_words * 4;
 	all = all < MOST_NAMED ? all : MOST_NAMED;
@@ -352,7 +362,7 @@ static void fields_fill(struct uvd_prog_run *run, const struct uvd_prog *p, unsi
 	struct uvd_prog_record *r = &run->records[i];
 
 	for (unsigned int f = 0; f < fields->n; f++)
-		word_put(run, p, i, bytes + fields->f[f].at, fields->f[f].size, field_preset(&fields->f[f], word));
+		word_put(run, p, i, bytes + fields->f[f].at, fields->f[f].size, uvd_build_preset(&fields->f[f], word));
 	if (text && *text == '{') {
 		for (text++; *text && *text != '}'; text += strspn(text, ",")) {
 			size_t len = strcspn(text, ",}");
@@ -505,7 +515,7 @@ static const char *invoke_attrs(struct uvd_prog_run *run, const struct uvd_prog 
 		return wrong;
 	t->hdr.object_id = UVERBS_OBJECT_DEVICE;
 	t->hdr.method_id = UVERBS_METHOD_INVOKE_WRITE;
-	number = knob(run, p, i, "!command", number);
+	number = uvd_build_knob(run, p, i, "!command", number);
 	invoke_attr(run, p, i, t, "write_cmd", (uint8_t *)&number, 8, (struct uvd_shape_fields){});
 	if (t->hdr.num_attrs)
 		uvd_prog_note_number(&run->records[i], "command", t->attrs[0].data);
@@ -539,21 +549,21 @@ const char *uvd_prog_build_ioctl(struct uvd_prog_run *run, const struct uvd_prog
 	uvd_prog_note_number(r, "uhw_in", attr_len(&t, UVD_ATTR_UHW_IN));
 	uvd_prog_note_number(r, "uhw_out", attr_len(&t, UVD_ATTR_UHW_OUT));
 	len = sizeof(t.hdr) + t.hdr.num_attrs * sizeof(t.attrs[0]);
-	t.hdr.length = knob(run, p, i, "!length", len);
-	t.hdr.num_attrs = knob(run, p, i, "!num_attrs", t.hdr.num_attrs);
-	t.hdr.object_id = knob(run, p, i, "!object", t.hdr.object_id);
-	t.hdr.method_id = knob(run, p, i, "!method", t.hdr.method_id);
+	t.hdr.length = uvd_build_knob(run, p, i, "!length", len);
+	t.hdr.num_attrs = uvd_build_knob(run, p, i, "!num_attrs", t.hdr.num_attrs);
+	t.hdr.object_id = uvd_build_knob(run, p, i, "!object", t.hdr.object_id);
+	t.hdr.method_id = uvd_build_knob(run, p, i, "!method", t.hdr.method_id);
 	uvd_prog_note_number(r, "object", t.hdr.object_id);
 	uvd_prog_note_number(r, "method", t.hdr.method_id);
-	t.hdr.reserved1 = knob(run, p, i, "!reserved1", 0);
-	t.hdr.reserved2 = knob(run, p, i, "!reserved2", 0);
-	t.hdr.driver_id = knob(run, p, i, "!driver", run->driver_id);
+	t.hdr.reserved1 = uvd_build_knob(run, p, i, "!reserved1", 0);
+	t.hdr.reserved2 = uvd_build_knob(run, p, i, "!reserved2", 0);
+	t.hdr.driver_id = uvd_build_knob(run, p, i, "!driver", run->driver_id);
 	b->msg = (uint8_t *)UVD_PROG_MSG(run) + UVD_PROG_MSG_SIZE - len;
 	arena_copy(b->msg, &t, len);
-	message_spoil(run, p, i, b->msg, len);
+	uvd_build_spoil(&p->calls[i], b->msg, len);
 	b->is_ioctl = true;
-	b->arg = knob(run, p, i, "!arg", (uintptr_t)b->msg);
-	b->cmd = knob(run, p, i, "!cmd", RDMA_VERBS_IOCTL);
+	b->arg = uvd_build_knob(run, p, i, "!arg", (uintptr_t)b->msg);
+	b->cmd = uvd_build_knob(run, p, i, "!cmd", RDMA_VERBS_IOCTL);
 	r->is_ioctl = true;
 	r->msg_len = len < UVD_PROG_MAX_MSG ? len : UVD_PROG_MAX_MSG;
 	return NULL;

@@ -38,10 +38,11 @@ static const char emit_head[] =
 	"\tuint64_t at, arg;\n"
 	"\tunsigned long cmd; /* 0: a write() */\n"
 	"\tsize_t len;\n"
+	"\tint cm; /* it is on the node rdma_cm, after a wait of so many ms, and 1 */\n"
 	"\tint closes, fd; /* closes fd, 2: the node; and does not ask the node */\n"
 	"};\n"
 	"\n"
-	"static int node;\n"
+	"static int node, cm;\n"
 	"static pthread_barrier_t start;\n"
 	"static pthread_t threads[16];\n"
 	"static unsigned int group, pending;\n"
@@ -89,12 +90,14 @@ static const char emit_head[] =
 	"\tstruct call c = *(struct call *)arg;\n"
 	"\tlong ret;\n"
 	"\n"
+	"\tif (c.cm)\n"
+	"\t\tpoll(&(struct pollfd){ .fd = cm, .events = POLLIN }, 1, c.cm - 1);\n"
 	"\tif (group)\n"
 	"\t\tpthread_barrier_wait(&start);\n"
 	"\tif (c.closes)\n"
 	"\t\tret = c.closes == 2 ? close(node) : c.fd > 2 && c.fd != node ? close(c.fd) : fail(EBADF);\n"
 	"\telse\n"
-	"\t\tret = c.cmd ? ioctl(node, c.cmd, c.arg) : write(node, (void *)c.at, c.len);\n"
+	"\t\tret = c.cmd ? ioctl(node, c.cmd, c.arg) : write(c.cm ? cm : node, (void *)c.at, c.len);\n"
 	"\tshow(c.text, ret);\n"
 	"\treturn NULL;\n"
 	"}\n"
@@ -177,6 +180,7 @@ static const char emit_head[] =
 	"\t\tperror(path);\n"
 	"\t\treturn 2;\n"
 	"\t}\n"
+	"\tcm = open(\"/dev/infiniband/rdma_cm\", O_RDWR | O_NONBLOCK);\n"
 	"\tmemset(kept, 0xff, sizeof(kept));\n";
 
 /* Appends to the file. The run's child has no descriptor of it: it closes all. */
@@ -243,7 +247,8 @@ static bool word_is_of(const char *word, const char *label)
 static const char *word_of_later(const struct uvd_prog *p, unsigned int i, bool receive)
 {
 	for (unsigned int j = i + 1; j < p->num_calls; j++)
-		if (p->calls[j].front > UVD_PROG_METHOD && (p->calls[j].front == UVD_PROG_RECV) == receive &&
+		if (p->calls[j].front > UVD_PROG_METHOD && p->calls[j].front != UVD_PROG_CM &&
+		    (p->calls[j].front == UVD_PROG_RECV) == receive &&
 		    word_is_of(p->calls[j].target, p->calls[i].label))
 			return p->calls[j].target;
 	return NULL;
@@ -341,13 +346,17 @@ void uvd_prog_emit_call(struct uvd_prog_run *run, const struct uvd_prog *p, unsi
 {
 	const struct uvd_prog_call *call = &p->calls[i];
 	uintptr_t end = UVD_PROG_MSG(run) + UVD_PROG_MSG_SIZE;
+	const bool writes = call->front == UVD_PROG_WRITE || call->front == UVD_PROG_CM;
+	const char *wait = uvd_prog_item(call, "wait");
 	char name[UVD_PROG_MAX_TARGET + 16];
 
 	emit_bytes(run, b->msg, end - (uintptr_t)b->msg);
-	if (call->front != UVD_PROG_WRITE)
+	if (!writes)
 		emit_bytes(run, (const uint8_t *)UVD_PROG_IN(run), 0x1000);
 	emit(run, "\tcall(&(struct call){ .text = \"%s\", ", emit_name(call, name));
-	if (call->front == UVD_PROG_WRITE)
+	if (call->front == UVD_PROG_CM)
+		emit(run, ".cm = %d, ", 1 + (wait ? atoi(wait) : 0));
+	if (writes)
 		emit(run, ".at = %#llx, .len = %zu });\n", (unsigned long long)(uintptr_t)b->msg, b->len);
 	else
 		emit(run, ".cmd = %#lx, .arg = %#llx });\n", b->cmd, (unsigned long long)b->arg);

@@ -5,7 +5,9 @@
 #include <string.h>
 #include "format.h"
 
-const char *const uvd_prog_front_names[UVD_PROG_FRONTS] = { "write", "invoke", "method", "event", "recv", "close" };
+const char *const uvd_prog_front_names[UVD_PROG_FRONTS] = {
+	"write", "invoke", "method", "event", "recv", "close", "cm"
+};
 
 static bool word_take(const char **text, char *to, size_t size)
 {

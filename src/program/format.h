@@ -7,6 +7,8 @@
  *	[LABEL:] method METHOD ITEM...	an ioctl method
  *	event VALUE [wait=MS]		reads one event from an fd, without blocking longer than that
  *	recv LABEL			posts one empty receive to a QP, in its driver's own way
+ *	[LABEL:] cm COMMAND ITEM... [wait=MS]	a command of rdma_cm, by the program's one open file of it, which does not block: GET_EVENT
+ *					waits as long as `wait` says
  *	close VALUE|device		closes an fd, or the program's device
  *	= RESULT [OUTPUT=VALUE]...	what the call before this line is to do (expect.h)
  *	check model, check leaks, check log	a replay also checks this (model.h); leaks: objects and charges that stay after it;
@@ -15,7 +17,7 @@
  *
  * A call that begins with `&` is made beside the next one: a thread of its own makes it, at the same time.
  * COMMAND and METHOD are the kernel's names without IB_USER_VERBS_CMD_ or UVERBS_METHOD_ (extended commands: EX_...), or
- * #NUMBER and #OBJECT/METHOD. build.c explains the items; README.md has examples.
+ * #NUMBER and #OBJECT/METHOD; those of cm are without RDMA_USER_CM_CMD_. build.c explains the items; README.md has examples.
  */
 #ifndef UVD_PROG_FORMAT_H
 #define UVD_PROG_FORMAT_H
@@ -44,6 +46,7 @@ enum uvd_prog_front {
 	UVD_PROG_EVENT,
 	UVD_PROG_RECV,
 	UVD_PROG_CLOSE,
+	UVD_PROG_CM,
 	UVD_PROG_FRONTS
 };
 extern const char *const uvd_prog_front_names[UVD_PROG_FRONTS];

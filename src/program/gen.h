@@ -67,6 +67,7 @@ const char *uvd_gen_one_of(struct uvd_gen *g, const char *const *words, unsigned
 /* Each corrupts the call in one way. */
 void uvd_gen_spoil_write(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_shape_command *shape);
 void uvd_gen_spoil_invoke(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_shape_command *shape);
+void uvd_gen_spoil_cm(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_shape_command *shape);
 void uvd_gen_spoil_method(struct uvd_gen *g, struct uvd_prog_call *call);
 
 #endif

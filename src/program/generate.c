@@ -311,6 +311,8 @@ struct uvd_prog_call *uvd_gen_command(struct uvd_gen *g, const struct uvd_shape_
 	if (uvd_gen_chance(g, SPOILED)) {
 		if (front == UVD_PROG_WRITE)
 			uvd_gen_spoil_write(g, call, shape);
+		else if (front == UVD_PROG_CM)
+			uvd_gen_spoil_cm(g, call, shape);
 		else
 			uvd_gen_spoil_invoke(g, call, shape);
 	}

@@ -24,6 +24,9 @@ void uvd_prog_generate(struct uvd_prog *p, const struct uvd_prog_list *list, uin
  */
 void uvd_prog_generate_fuzz(struct uvd_prog *p, const struct uvd_prog_list *list, uint64_t seed);
 
+/* The same of commands of rdma_cm: connections that end anywhere, groups, and any command in any state. */
+void uvd_prog_generate_cm(struct uvd_prog *p, const struct uvd_prog_list *list, uint64_t seed);
+
 /*
  * Makes part of the sweep of one target, a command by one front or a method: a call that succeeds, repeated with one
  * change each time. Returns false if there is no such part; for part 0: no such target.

@@ -27,4 +27,8 @@
  */
 void uvd_prog_model_check(const struct uvd_prog *p, const struct uvd_prog_run *run, struct uvd_prog_difference *found);
 
+/* The same of rdma_cm's identifiers: model_cm.c says what it expects. */
+void uvd_prog_model_check_cm(const struct uvd_prog *p, const struct uvd_prog_run *run,
+			     struct uvd_prog_difference *found);
+
 #endif

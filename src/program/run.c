@@ -2,6 +2,7 @@
 /* Runs a program on one node in a child process: what it does to memory and fds, or a crash, stays in the child. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
@@ -28,6 +29,7 @@ enum {
 };
 
 static int node_fd; /* of the child */
+static int cm_fd = -1; /* of its open file of rdma_cm; -1: there is none yet */
 
 /*
  * Under `uverbsctl run` the node's fd is not NODE_FD, which the first new fd then gets. Those below are the tool's: an event
@@ -189,6 +191,54 @@ static struct call_made *call_made_of(struct uvd_prog_step *step)
 	return (struct call_made *)((char *)step - offsetof(struct call_made, step));
 }
 
+/* Is the call a write()? Its message is not changed, and its result is the length. */
+static bool call_is_write(const struct uvd_prog_call *call)
+{
+	return call->front == UVD_PROG_WRITE || call->front == UVD_PROG_CM;
+}
+
+/* The node rdma_cm is beside that of the device. A device in the process has none: its calls are EBADF. */
+static int cm_open(const struct uvd_prog_run *run)
+{
+	const char *slash = strrchr(run->node, '/');
+	char path[PATH_MAX];
+
+	if (cm_fd >= 0 || run->ops->open || !slash)
+		return cm_fd;
+	snprintf(path, sizeof(path), "%.*s/rdma_cm", (int)(slash - run->node), run->node);
+	cm_fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	return cm_fd;
+}
+
+static void cm_close(void)
+{
+	if (cm_fd >= 0)
+		close(cm_fd);
+	cm_fd = -1;
+}
+
+static void cm_wait(const struct uvd_prog_call *call)
+{
+	const char *wait = uvd_prog_item(call, "wait");
+	struct pollfd pfd = { .fd = cm_fd, .events = POLLIN };
+
+	if (wait)
+		poll(&pfd, 1, atoi(wait));
+}
+
+static const char *call_build(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
+			      struct uvd_prog_built *b)
+{
+	switch (p->calls[i].front) {
+	case UVD_PROG_WRITE:
+		return uvd_prog_build_write(run, p, i, b);
+	case UVD_PROG_CM:
+		return uvd_prog_build_cm(run, p, i, b);
+	default:
+		return uvd_prog_build_ioctl(run, p, i, b);
+	}
+}
+
 static int call_prepare(struct uvd_prog_step *step)
 {
 	struct call_made *m = call_made_of(step);
@@ -198,12 +248,15 @@ static int call_prepare(struct uvd_prog_step *step)
 
 	m->run->slot = m->slot;
 	memset((void *)UVD_PROG_OUT(m->run), UVD_PROG_UNTOUCHED, UVD_PROG_MAX_OUT);
-	wrong = call->front == UVD_PROG_WRITE ? uvd_prog_build_write(m->run, m->p, m->i, &step->call)
-					      : uvd_prog_build_ioctl(m->run, m->p, m->i, &step->call);
+	wrong = call_build(m->run, m->p, m->i, &step->call);
 	if (wrong)
 		return run_trouble(m->run, m->i, wrong);
 	memcpy(m->sent, step->call.msg, r->msg_len);
-	r->full = call->front == UVD_PROG_WRITE ? (long)step->call.len : 0;
+	r->full = call_is_write(call) ? (long)step->call.len : 0;
+	if (call->front == UVD_PROG_CM) {
+		step->fd = cm_open(m->run);
+		cm_wait(call);
+	}
 	if (m->run->emit)
 		uvd_prog_emit_call(m->run, m->p, m->i, &step->call);
 	return 0;
@@ -231,7 +284,7 @@ static void call_finish(struct uvd_prog_step *step)
 	 * The kernel must not write to a command. Record only the changes: the command may hold numbers that the driver
 	 * chose.
 	 */
-	for (unsigned int n = 0; call->front == UVD_PROG_WRITE && n < r->msg_len; n++)
+	for (unsigned int n = 0; call_is_write(call) && n < r->msg_len; n++)
 		r->msg[n] ^= m->sent[n];
 	memcpy(r->out, (void *)UVD_PROG_OUT(m->run), r->out_len);
 	if (r->is_ioctl && r->ret >= 0)
@@ -391,7 +444,7 @@ static int node_open(const char *node)
 /* Can the call be made beside others? The rest use memory that all calls share. */
 static bool call_can_be_beside(const struct uvd_prog_call *call)
 {
-	return call->front <= UVD_PROG_METHOD || call->front == UVD_PROG_CLOSE;
+	return call->front <= UVD_PROG_METHOD || call->front >= UVD_PROG_CLOSE;
 }
 
 /* Returns the number of calls that are made at the same time, from call i. */
@@ -466,6 +519,7 @@ int uvd_prog_run_calls(struct uvd_prog_run *run, const struct uvd_prog *p, int n
 		ret = call_can_be_beside(&p->calls[i]) ? calls_run(run, p, i, n) : other_run(run, p, i);
 	}
 	recv_queues_unmap();
+	cm_close();
 	return ret;
 }
 

@@ -125,6 +125,8 @@ void uvd_prog_areas(struct uvd_prog_area areas[UVD_PROG_AREAS]);
 /* Write a call in bytes, into the arena. Return NULL, or what is wrong with the program. They fill the record's regions and values. */
 const char *uvd_prog_build_write(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
 				 struct uvd_prog_built *b);
+const char *uvd_prog_build_cm(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
+			      struct uvd_prog_built *b);
 const char *uvd_prog_build_ioctl(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
 				 struct uvd_prog_built *b);
 /* Returns the value of a word. A label without a value (a failed call, no such output) gives UINT32_MAX. */

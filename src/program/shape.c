@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cm.h"
 #include "list.h"
 #include "objects/objects.h"
 #include "shape_values.h"
@@ -301,7 +302,7 @@ static size_t making_add_tail(struct making *m, const struct uvd_struct *of)
 	return size;
 }
 
-static struct uvd_shape_fields fields_of(const struct uvd_struct *of, bool in)
+struct uvd_shape_fields uvd_shape_fields_of(const struct uvd_struct *of, bool in)
 {
 	struct making m = { .in = in };
 
@@ -377,7 +378,7 @@ static void command_make(struct uvd_shape_command *c, const struct uvd_write_row
 	c->in_size = c->in_size > row->req_size ? c->in_size : row->req_size;
 	c->out_size =
 		c->out_size > row->resp_size || !uvd_shape_is_added(known->response) ? c->out_size : row->resp_size;
-	c->out = fields_of(known->response, false);
+	c->out = uvd_shape_fields_of(known->response, false);
 	c->makes = struct_makes(known->response);
 	c->ends = struct_ends(known->request);
 	c->renews = struct_renews(known->request);
@@ -476,10 +477,10 @@ static void attr_make(struct uvd_shape_attr *a, const struct uvd_shape_attr_valu
 	a->name = v->attr;
 	a->size = size ? size : sizeof(uint64_t);
 	if (element) {
-		a->fields = fields_of(element, false);
+		a->fields = uvd_shape_fields_of(element, false);
 		a->fields.stride = element->size;
 	} else if (v->response) {
-		a->fields = fields_of(response_struct(v->response), false);
+		a->fields = uvd_shape_fields_of(response_struct(v->response), false);
 	} else if (v->name || v->words) {
 		a->fields = attr_number(v, a->size);
 	}
@@ -489,7 +490,7 @@ static void attr_make_struct(struct uvd_shape_attr *a, const struct uvd_attr_fie
 {
 	a->name = uvd_shape_without(known->attr, "UVERBS_ATTR_");
 	a->size = known->of->size;
-	a->fields = fields_of(known->of, attr_is_input(a->name));
+	a->fields = uvd_shape_fields_of(known->of, attr_is_input(a->name));
 }
 
 /* The value of a plug-in's attribute that is no struct. */
@@ -549,6 +550,7 @@ void uvd_shape_need(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, shapes_make);
+	uvd_shape_cm_at(0);
 }
 
 const struct uvd_shape_command *uvd_shape_command_at(unsigned int i)

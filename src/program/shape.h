@@ -76,6 +76,9 @@ void uvd_shape_add(const struct uvd_shape_added *more);
 bool uvd_shape_field_is(const struct uvd_shape_field *f, const char *name);
 enum uvd_role uvd_shape_field_role(const struct uvd_shape_field *f);
 
+/* Returns the fields of a struct, of a request (`in`) or of a response, as programs see them. */
+struct uvd_shape_fields uvd_shape_fields_of(const struct uvd_struct *of, bool in);
+
 const struct uvd_shape_command *uvd_shape_command(const char *name);
 const struct uvd_shape_command *uvd_shape_command_at(unsigned int i); /* NULL beyond the last */
 const struct uvd_shape_attr *uvd_shape_attr(const char *name); /* or NULL */

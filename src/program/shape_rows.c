@@ -5,6 +5,7 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <stdio.h>
 #include <string.h>
+#include <uverbsd/abi.h>
 #include "objects/objects.h"
 #include "shape.h"
 
@@ -107,6 +108,8 @@ const char *uvd_shape_object_name(uint16_t object)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+	if (object == UVERBSD_OBJECT_CM_ID || object == UVERBSD_OBJECT_CM_MCAST)
+		return object == UVERBSD_OBJECT_CM_ID ? "cm_id" : "cm_mcast";
 	pthread_once(&once, object_names_make);
 	for (unsigned int i = 0; i < MAX_OBJECTS && *object_names[i].name; i++)
 		if (object_names[i].id == object)

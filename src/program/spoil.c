@@ -87,6 +87,37 @@ void uvd_gen_spoil_write(struct uvd_gen *g, struct uvd_prog_call *call, const st
 	}
 }
 
+void uvd_gen_spoil_cm(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_shape_command *shape)
+{
+	switch (uvd_gen_below(g, 8)) {
+	case 0:
+		uvd_prog_add_item(call, "!in=%s", UVD_GEN_ONE_OF(g, "+4", "-4", "0", "0xffff"));
+		break;
+	case 1:
+		uvd_prog_add_item(call, "!out=%s", UVD_GEN_ONE_OF(g, "+4", "-4", "0", "3"));
+		break;
+	case 2:
+		uvd_prog_add_item(call, "!len=%s", UVD_GEN_ONE_OF(g, "+4", "-4", "-8", "4", "8", "7", "+8"));
+		break;
+	case 3:
+		uvd_prog_add_item(call, "!response=%s",
+				  UVD_GEN_ONE_OF(g, "none", "0", "ro", "0xffffffffffffffff", "mem"));
+		break;
+	case 4:
+		uvd_prog_add_item(call, "!command=%s", UVD_GEN_ONE_OF(g, "13", "23", "24", "255", "-1", "0x80000000"));
+		break;
+	case 5:
+		uvd_prog_add_item(call, "out=%u", uvd_gen_below(g, shape->out_size + 17) & ~3u);
+		break;
+	case 6:
+		uvd_prog_add_item(call, "in=%u", uvd_gen_below(g, shape->in_size + 17) & ~3u);
+		break;
+	default:
+		uvd_prog_add_item(call, "@%u=%u", 8 + uvd_gen_below(g, shape->in_size + 1), uvd_gen_below(g, 256));
+		break;
+	}
+}
+
 static void gen_spoil_header(struct uvd_gen *g, struct uvd_prog_call *call)
 {
 	switch (uvd_gen_below(g, call->front == UVD_PROG_METHOD ? 9 : 8)) {

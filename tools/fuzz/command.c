@@ -31,6 +31,7 @@ static const char fuzz_usage[] =
 	"  --programs N      end after N programs of calls\n"
 	"  --seed S          the first program's seed (default: 1); the same seed makes the same calls\n"
 	"  --in-process      each worker is its own device, without `uverbsctl run` and without system calls on it\n"
+	"  --rdma-cm         the commands of /dev/infiniband/rdma_cm, and not those of the device\n"
 	"  --jobs N          that many devices, with a worker each (default: 1)\n"
 	"  --hang SECONDS    how long a program may take; longer is a hang (default: 30)\n"
 	"  --output NAME     write NAME.prog, NAME.c and NAME.log (default: FINDING)\n"
@@ -54,6 +55,7 @@ static const struct option longs[] = { { "seconds", required_argument, NULL, 's'
 				       { "seed", required_argument, NULL, 'S' },
 				       { "step", required_argument, NULL, 'e' },
 				       { "in-process", no_argument, NULL, 'i' },
+				       { "rdma-cm", no_argument, NULL, 'm' },
 				       { "jobs", required_argument, NULL, 'j' },
 				       { "hang", required_argument, NULL, 'H' },
 				       { "output", required_argument, NULL, 'o' },
@@ -80,6 +82,9 @@ static bool fuzz_option(struct uvd_fuzz *f, int c)
 		break;
 	case 'i':
 		f->in_process = true;
+		break;
+	case 'm':
+		f->cm = true;
 		break;
 	case 'j':
 		f->jobs = strtoul(optarg, NULL, 0);
@@ -119,7 +124,8 @@ static int fuzz_options(struct uvd_fuzz *f, int argc, char **argv)
 		optind++;
 	f->run_options = argv + optind;
 	f->num_run_options = argc - optind;
-	if (f->jobs && f->jobs <= MAX_JOBS && f->hang && (!f->device || (!f->num_run_options && !f->in_process)))
+	if (f->jobs && f->jobs <= MAX_JOBS && f->hang && !(f->cm && f->in_process) &&
+	    (!f->device || (!f->num_run_options && !f->in_process)))
 		return -1;
 	fputs(fuzz_usage, stderr);
 	return 2;

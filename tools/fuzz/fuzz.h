@@ -23,6 +23,7 @@ struct uvd_fuzz {
 	const char *device; /* NULL: a device of its own for each worker */
 	const char *control; /* tells a worker about leaks; NULL: do not look for them */
 	bool in_process; /* the worker's own child has the device, and no `uverbsctl run` */
+	bool cm; /* programs of rdma_cm */
 	const char *output; /* findings are written to OUTPUT.prog, .c and .log */
 	unsigned int jobs, hang; /* hang: seconds that a program may take */
 	unsigned long programs; /* to run, by all workers together */

@@ -163,6 +163,8 @@ static void worker_args(const struct uvd_fuzz *f, struct args *a, const char *fo
 	args_add(a, "%llu", (unsigned long long)f->step);
 	args_add(a, "--hang");
 	args_add(a, "%u", f->hang);
+	if (f->cm)
+		args_add(a, "--rdma-cm");
 	if (emit) {
 		args_add(a, "--internal-emit");
 		a->argv[a->n++] = (char *)emit;

@@ -270,7 +270,7 @@ static int worker_random(const struct uvd_fuzz *f, struct uvd_prog_run *run, str
 	const double end = uvd_fuzz_now() + f->seconds;
 
 	for (n = 0; n < f->programs && !found.kind && uvd_fuzz_goes_on(f, end); n++) {
-		uvd_prog_generate_fuzz(p, list, f->seed + n * f->step);
+		(f->cm ? uvd_prog_generate_cm : uvd_prog_generate_fuzz)(p, list, f->seed + n * f->step);
 		calls += p->num_calls;
 		engine_give_time(program_seconds(f));
 		if (!uvd_fuzz_write_program(f->folder, "current.prog", p))

@@ -110,6 +110,8 @@ void uvd_program_check_model(const struct uvd_prog_run *run, const struct uvd_pr
 {
 	uvd_prog_model_check(p, run, &found->d);
 	if (!found->d.found)
+		uvd_prog_model_check_cm(p, run, &found->d);
+	if (!found->d.found)
 		return;
 	found->kind = UVD_PROGRAM_MODEL;
 	snprintf(found->text, sizeof(found->text), "model: call %u, %s: %s is %s, %s expected", found->d.call + 1,
