@@ -134,6 +134,7 @@ struct cm_id {
 	bool lost;
 	bool reuseaddr, afonly, afonly_set, tos_set, timeout_set;
 	uint8_t tos, timeout;
+	uint8_t path_tos; /* as it was when the path was found */
 	int backlog; /* of a listener: how many requests it still takes */
 	/* the connection */
 	enum cm_conn conn;

@@ -53,6 +53,7 @@ struct cm_msg {
 	uint32_t qpn, psn, qkey;
 	uint8_t responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count;
 	bool srq;
+	uint8_t tos; /* of the path; in a REQ */
 	struct rdma_ucm_ece ece;
 	uint32_t reason; /* of a REJ; the status of a SIDR REP */
 	uint8_t len; /* of the client's data */

@@ -123,6 +123,7 @@ static int set_path(struct cm_cmd *c, struct cm_id *id)
 		return cm_wrong(c, "optval", in->optlen, -EINVAL);
 	if (!id->device || id->state != CM_ADDR_RESOLVED)
 		return cm_wrong_state(c, id);
+	id->path_tos = id->tos;
 	id->state = CM_ROUTE_RESOLVED;
 	cm_event_tell(id, CM_EVENT_ROUTE_RESOLVED, 0);
 	return 0;

@@ -140,7 +140,7 @@ void cm_path_of(const struct cm_id *id, struct cm_path *path)
 		.flow_label = cm_id_flow_label(id),
 		.mtu = port->active_mtu,
 		.hops = ROCE_HOPS,
-		.traffic_class = id->tos,
+		.traffic_class = id->path_tos,
 		.lifetime = path_lifetime(id),
 	};
 	cm_id_gids(id, path->sgid, path->dgid);
@@ -174,7 +174,7 @@ void cm_id_ah(const struct cm_id *id, struct ib_uverbs_ah_attr *ah)
 			ah->grh.sgid_index = i;
 	ah->grh.flow_label = cm_id_flow_label(id);
 	ah->grh.hop_limit = ROCE_HOPS;
-	ah->grh.traffic_class = id->tos;
+	ah->grh.traffic_class = id->path_tos;
 }
 
 /* ---- Q_Keys -------------------------------------------------------------------------------------------------------- */

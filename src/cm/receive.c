@@ -39,6 +39,15 @@ static void answer_rej(struct uvd_cm *cm, const struct cm_msg *to, uint32_t reas
 	cm->carrier->send(cm, &msg);
 }
 
+/* The header of a request has no room for what an IPv6 address has beside its bytes and port (cma_save_ip6_info()). */
+static void addr_as_received(union cm_addr *addr)
+{
+	if (addr->family != AF_INET6)
+		return;
+	addr->in6.sin6_flowinfo = 0;
+	addr->in6.sin6_scope_id = 0;
+}
+
 /* Takes over what the request says of the connection. */
 static void child_init(struct cm_id *child, const struct cm_msg *msg)
 {
@@ -46,6 +55,8 @@ static void child_init(struct cm_id *child, const struct cm_msg *msg)
 	child->passive = true;
 	child->src = msg->dst;
 	child->dst = msg->src;
+	addr_as_received(&child->src);
+	addr_as_received(&child->dst);
 	if (cm_id_is_ib(child))
 		cm_id_find_peer(child);
 	cm_conn_begin(child);
@@ -53,6 +64,7 @@ static void child_init(struct cm_id *child, const struct cm_msg *msg)
 	child->conn = msg->type == CM_SIDR_REQ ? CONN_SIDR_REQ_RCVD : CONN_REQ_RCVD;
 	if (msg->type == CM_REQ)
 		cm_conn_set_remote_qp(child, msg->node_guid, msg->qpn);
+	child->path_tos = msg->tos;
 	child->remote_psn = msg->psn;
 	child->responder_resources = msg->initiator_depth;
 	child->initiator_depth = msg->responder_resources;

@@ -340,5 +340,6 @@ int cm_resolve_route(struct cm_cmd *c)
 		return cm_wrong(c, "timeout_ms", 0, -EINVAL);
 	if (id->state != CM_ADDR_RESOLVED)
 		return cm_wrong_state(c, id);
+	id->path_tos = id->tos;
 	return route_find(c, id);
 }

@@ -111,6 +111,7 @@ static void msg_init(const struct cm_id *id, enum cm_msg_type type, struct cm_ms
 		.src = id->src,
 		.ps = id->ps,
 		.qp_type = id->qp_type,
+		.tos = id->path_tos,
 	};
 	cm_addr_target(&id->dst, &id->src, &msg->dst);
 	if (id->device && id->src.family == UVD_AF_IB)
