@@ -9,6 +9,7 @@ import argparse
 import collections
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -61,15 +62,15 @@ def add_address():
 
 @contextlib.contextmanager
 def one_processor():
-    """Where the kernel's threads of several processors work beside each other, a message can overtake another one."""
-    others = [cpu for cpu in pathlib.Path("/sys/devices/system/cpu").glob("cpu[1-9]*/online") if cpu.read_text() == "1\n"]
-    for cpu in others:
-        cpu.write_text("0")
+    """Both sides and the kernel's threads work on one. On several a message can overtake another one."""
+    mask = pathlib.Path("/sys/devices/virtual/workqueue/cpumask")
+    before = mask.read_text()
+    mask.write_text("1")
+    os.sched_setaffinity(0, {0})
     try:
         yield
     finally:
-        for cpu in others:
-            cpu.write_text("1")
+        mask.write_text(before)
 
 
 def sides(build, apart):

@@ -201,6 +201,13 @@ class Barrier:
         ucm.ok(f.destroy(number))
 
 
+def settle():
+    """Under `run` the end of an open file is noticed a moment later, at the latest before a client is refused a port that another has."""
+    with ucm.File() as f:
+        for result in "0", "EADDRINUSE":
+            assert f.bind(f.new(), ucm.in4(OWN[0], 9)) == result
+
+
 # ---- what a trace has -------------------------------------------------------------------------------------------------
 
 class Names:
@@ -412,6 +419,8 @@ class Run:
         trace = []
         for number, (process, file, command, arguments) in enumerate(self.ops):
             trace.append(self.op(number, process, file, command, arguments))
+            if not self.barrier and command in ("close", "kill"):
+                settle()
             if self.barrier:
                 self.barrier.pass_by(command, trace[-1][0] if trace[-1][0] != "parted" else "0")
         for process in self.processes:
