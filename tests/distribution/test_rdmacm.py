@@ -6,7 +6,8 @@ import re
 import pytest
 
 import perftest
-from conftest import CAN_LOCK, CLIENTS, IP, LIMIT, LONG, PLACE, SANITIZED, default_device, device_with_ip, listens, over_cuse, until
+from conftest import (CAN_LOCK, CLIENTS, CUSE, IP, LIMIT, LONG, PLACE, SANITIZED, STUCK, default_device, device_with_ip, listens,
+                      over_cuse, until)
 
 LOCALHOST = "127.0.0.1"
 ROUNDS = 1000 if LONG else 100
@@ -190,12 +191,13 @@ FI_PORT = 47592  # of fi_pingpong
 @device_with_ip
 @pytest.mark.parametrize("provider, endpoint", [("verbs", "msg"), ("verbs;ofi_rxm", "rdm")])
 def test_libfabric_connects_by_librdmacm(device, provider, endpoint):
-    argv = ["fi_pingpong", "-p", provider, "-e", endpoint, "-I", 100, "-S", 1024]
+    number = 10 if CUSE else 100
+    argv = ["fi_pingpong", "-p", provider, "-e", endpoint, "-I", number, "-S", 1024]
     server = device.start(*argv)
     until(lambda: server.ended() or listens(FI_PORT, server.pid), "fi_pingpong listening", tell=server.text)
     client = device.run(*argv, IP).ok()
     for text in server.wait().ok(), client:
-        assert re.search(r"^1k +100 ", text, re.M), text
+        assert re.search(rf"^1k +{number} ", text, re.M), text
 
 
 # UCX could also find its peers by TCP, and its data could go by the memory that the processes share.
@@ -207,9 +209,10 @@ BY_RDMACM = ["env", "UCX_TLS=rc_v", "UCX_SOCKADDR_TLS_PRIORITY=rdmacm"]
 def test_ucx_connects_by_librdmacm(device):
     """Its io_demo has the client check the data that it reads, and the server the data that the client writes."""
     port = Ports.next()
-    server = device.start(*BY_RDMACM, "io_demo", "-p", port, "-q", locks=True)
+    io_demo = [*BY_RDMACM, "io_demo", "-p", port, "-q", "-d", "1024:4096", "-n", STUCK, "-t", STUCK]
+    server = device.start(*io_demo, locks=True)
     until(lambda: server.ended() or port in listeners(device), "io_demo listening", tell=server.text)
-    text = device.start(*BY_RDMACM, "io_demo", "-p", port, "-i", 200, "-q", "-o", "read,write", IP, locks=True).wait().ok()
+    text = device.start(*io_demo, "-i", 10 if CUSE else 200, "-o", "read,write", IP, locks=True).wait().ok()
     assert "Client exit with status 'OK'" in text and re.search(r"total min:\d+ max:\d+ total:[1-9]", text), text
     assert not server.ended(), server.text()
 
