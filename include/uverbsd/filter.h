@@ -30,6 +30,7 @@
 
 #include <errno.h>
 #include <uverbsd/backend.h>
+#include <uverbsd/cm_command.h>
 #include <uverbsd/filter_ops.h>
 
 struct uvd_filter_chain;
@@ -64,7 +65,17 @@ struct uvd_filter {
 	void (*completion)(void *data, struct uvd_cq *cq, struct ibv_wc *wc);
 #define UVD_FILTER_OP(ret, op, dev, params, args) \
 	ret (*op)(void *data, const struct uvd_next *next, UVD_FILTER_LIST params);
-	UVD_FILTER_OPS(UVD_FILTER_OP)
+	UVD_FILTER_OPS_FIRST(UVD_FILTER_OP)
+	/*
+	 * A client's command of /dev/infiniband/rdma_cm is about to be carried out, on an identifier of this device. Called for
+	 * each filter, the outermost first, until one returns a negative errno, with which the command fails; else returns 0.
+	 * A command on an identifier without a device, such as CREATE_ID, BIND and often RESOLVE_ADDR, is for all devices of the
+	 * engine, in their order. Not called for a command that fails because of its header, its struct's fields, or the number
+	 * of its identifier; nor for a GET_EVENT that waits: the command has an event. May block (uvd_ibdev_sleep()): it runs
+	 * on the thread of the call, without locks. Must return soon once the device is removed. May be NULL.
+	 */
+	int (*cm_command)(void *data, struct uvd_cm_call *call);
+	UVD_FILTER_OPS_LATER(UVD_FILTER_OP)
 #undef UVD_FILTER_OP
 };
 

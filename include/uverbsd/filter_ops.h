@@ -2,7 +2,8 @@
 /*
  * The operations of struct uvd_backend that a filter can wrap: all but open and close, in whose place a filter has init
  * and exit. One list makes struct uvd_filter, the functions uvd_next_*(), and the core's stack of filters. A new
- * operation of a backend needs one entry at the end of this list, or the core does not compile.
+ * operation of a backend needs one entry at the end of UVD_FILTER_OPS_LATER, or the core does not compile: struct uvd_filter
+ * has other fields behind UVD_FILTER_OPS_FIRST, whose places older plug-ins know.
  *
  * X(type of the result, operation, its device, (parameters), (arguments))
  */
@@ -14,6 +15,10 @@
 
 /* clang-format off */
 #define UVD_FILTER_OPS(X) \
+	UVD_FILTER_OPS_FIRST(X) \
+	UVD_FILTER_OPS_LATER(X)
+#define UVD_FILTER_OPS_LATER(X)
+#define UVD_FILTER_OPS_FIRST(X) \
 	X(int, query_device, dev, (struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr, struct uvd_udata *udata), \
 	  (dev, attr, udata)) \
 	X(void, port_changed, dev, (struct uvd_ibdev *dev, uint8_t port, bool up), (dev, port, up)) \

@@ -31,6 +31,7 @@ struct cm_cmd {
 	bool other_unknown;
 	uint8_t value[sizeof(int)]; /* SET_OPTION: the first bytes */
 	bool has_path; /* SET_OPTION: the value has a path that can be used */
+	struct uvd_cm_call filtered; /* as filters see it, and leave it */
 };
 
 /* Their results: 0, a negative errno, UVD_CM_WAITS. */
@@ -42,6 +43,15 @@ struct cm_row {
 	size_t response; /* where the struct has the response's address */
 	size_t out; /* the bytes of the longest response; 0: there is none */
 	size_t least_out;
+	/*
+	 * The identifier that the command is about, whose device has the filters. `names_id`: its number is at `id` of the struct. `find`
+	 * finds it otherwise, with the lock, and returns 0, with NULL if it has no device yet; or a negative errno: no filter is asked.
+	 * Neither: there is none yet.
+	 */
+	bool names_id;
+	size_t id;
+	int (*find)(struct cm_cmd *c, struct cm_id **id);
+	bool filtered_last; /* filters are asked after act(), and undo() follows if they refuse it */
 	/* Checks of the struct, and questions about the client: without the lock. NULL: none */
 	int (*check)(struct cm_cmd *c);
 	/* Does it, with the lock. */
@@ -60,6 +70,8 @@ int cm_wrong_state(struct cm_cmd *c, const struct cm_id *id);
 /* cm_id_get() and cm_id_get_bound() for the identifier that the command names. */
 int cm_cmd_id(struct cm_cmd *c, uint32_t number, struct cm_id **id);
 int cm_cmd_id_bound(struct cm_cmd *c, uint32_t number, struct cm_id **id);
+/* filter.c: asks the filters, on the thread of the call and without the lock. Returns 0, or the errno of one that refuses it. */
+int cm_filter(struct cm_cmd *c, const struct cm_row *row);
 /* failure.c: one line for a command that has failed. number: the command's, row: NULL if there is none. */
 void cm_log_failure(struct cm_cmd *c, uint32_t number, const struct cm_row *row, int err);
 
@@ -76,7 +88,9 @@ void cm_create_id_done(struct cm_cmd *c);
 void cm_create_id_undo(struct cm_cmd *c);
 int cm_destroy_id(struct cm_cmd *c);
 int cm_migrate_id_check(struct cm_cmd *c);
+int cm_migrate_id_find(struct cm_cmd *c, struct cm_id **id);
 int cm_migrate_id(struct cm_cmd *c);
+int cm_get_event_find(struct cm_cmd *c, struct cm_id **id);
 int cm_get_event(struct cm_cmd *c);
 void cm_get_event_done(struct cm_cmd *c);
 void cm_get_event_undo(struct cm_cmd *c);
@@ -116,6 +130,7 @@ int cm_join_mcast_check(struct cm_cmd *c);
 int cm_join_mcast(struct cm_cmd *c);
 void cm_join_done(struct cm_cmd *c);
 void cm_join_undo(struct cm_cmd *c);
+int cm_leave_mcast_find(struct cm_cmd *c, struct cm_id **id);
 int cm_leave_mcast(struct cm_cmd *c);
 
 #endif

@@ -67,6 +67,19 @@ static int wrong_address(struct cm_cmd *c, const struct cm_id *id, int err)
 	return cm_wrong(c, "the identifier's address, which was lost, with port", cm_addr_port(&id->src), err);
 }
 
+/* A filter decides in the place of the peer. */
+static void connect_end(struct cm_id *id, const struct uvd_cm_call *filtered)
+{
+	const bool is_ud = id->qp_type == IBV_QPT_UD;
+	const struct cm_msg answer = { .type = is_ud ? CM_SIDR_REP : CM_REJ,
+				       .reason = is_ud ? CM_SIDR_REJECT : (uint32_t)filtered->status };
+
+	if (filtered->outcome == UVD_CM_REJECTED)
+		cm_receive_of(id, &answer);
+	else if (filtered->outcome == UVD_CM_UNREACHABLE)
+		cm_conn_give_up(id, filtered->status);
+}
+
 int cm_connect(struct cm_cmd *c)
 {
 	const struct rdma_ucm_connect *in = (const void *)c->in;
@@ -77,6 +90,7 @@ int cm_connect(struct cm_cmd *c)
 		return err;
 	if (id->state != CM_ROUTE_RESOLVED)
 		return cm_wrong_state(c, id);
+	id->unheard = c->filtered.outcome == UVD_CM_REJECTED || c->filtered.outcome == UVD_CM_UNREACHABLE;
 	id_set_qp(id, &in->conn_param);
 	err = id->qp_type == IBV_QPT_UD ? cm_send_sidr_req(id, &in->conn_param)
 					: cm_send_req(id, &in->conn_param, &in->ece);
@@ -87,6 +101,7 @@ int cm_connect(struct cm_cmd *c)
 		return cm_wrong(c, "conn_param.private_data_len", in->conn_param.private_data_len, err);
 	}
 	id->state = CM_CONNECT;
+	connect_end(id, &c->filtered);
 	return 0;
 }
 

@@ -17,7 +17,7 @@ static void cm_device_put(struct cm_device *device)
 	free(device);
 }
 
-static void cm_device_added(struct uvd_device_watch *watch, const struct uvd_device *dev)
+static void cm_device_added(struct uvd_device_watch *watch, struct uvd_device *dev)
 {
 	struct uvd_cm *cm = container_of(watch, struct uvd_cm, watch);
 	struct cm_device *device = calloc(1, sizeof(*device));

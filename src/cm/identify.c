@@ -139,17 +139,24 @@ static void id_move_groups(struct cm_id *id, struct uvd_cm_file *to)
 	}
 }
 
+int cm_migrate_id_find(struct cm_cmd *c, struct cm_id **id)
+{
+	const struct rdma_ucm_migrate_id *in = (const void *)c->in;
+	struct uvd_cm_file *from;
+
+	return migrated_from(c, &from) ?: cm_id_get(from, in->id, id);
+}
+
 int cm_migrate_id(struct cm_cmd *c)
 {
 	const struct rdma_ucm_migrate_id *in = (const void *)c->in;
 	struct rdma_ucm_migrate_resp resp;
-	struct uvd_cm_file *from;
 	struct cm_id *id;
-	int err = migrated_from(c, &from) ?: cm_id_get(from, in->id, &id);
+	int err = cm_migrate_id_find(c, &id);
 
 	if (err)
 		return cm_wrong(c, "id", in->id, err);
-	if (from != c->file) {
+	if (id->file != c->file) {
 		err = id_charge_to(id, c->file);
 		if (err)
 			return err;
@@ -166,6 +173,15 @@ int cm_migrate_id(struct cm_cmd *c)
 }
 
 /* ---- GET_EVENT ----------------------------------------------------------------------------------------------------- */
+
+/* A request is about the identifier that it has made: its listener may have no device. */
+int cm_get_event_find(struct cm_cmd *c, struct cm_id **id)
+{
+	const struct cm_event *ev = c->made;
+
+	*id = ev->made ?: ev->id;
+	return *id ? 0 : -ENOENT;
+}
 
 int cm_get_event(struct cm_cmd *c)
 {

@@ -36,10 +36,13 @@ void cm_addr_target(const union cm_addr *dst, const union cm_addr *src, union cm
 
 /* ---- devices (device.c) ------------------------------------------------------------------------------------------- */
 
-/* A device as the connection manager sees it. It has no reference to the device, which may be gone. Under the lock. */
+/*
+ * A device as the connection manager sees it. It has no reference to the device, which exists as long as this is in the list of devices.
+ * Under the lock.
+ */
 struct cm_device {
 	struct list_head of_cm;
-	const struct uvd_device *dev; /* by which it is found again */
+	struct uvd_device *dev; /* by which it is found again */
 	unsigned int ref; /* the list's, and one of each identifier */
 	char name[IBV_SYSFS_NAME_MAX];
 	unsigned int index; /* as ibdev_index; from 0, in the order of creation */
@@ -150,6 +153,7 @@ struct cm_id {
 	enum cm_timer_kind timer;
 	unsigned int retries;
 	struct cm_msg *last; /* that the timer sends again, or NULL */
+	bool unheard; /* a filter answers its CONNECT: its messages are lost */
 	uint32_t psn, remote_psn, qpn, remote_qpn;
 	uint32_t qkey; /* 0: none has been set */
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;

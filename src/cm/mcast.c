@@ -287,16 +287,35 @@ void cm_mcast_leave(struct cm_mcast *mcast)
 	free(mcast);
 }
 
-int cm_leave_mcast(struct cm_cmd *c)
+/* Finds the membership that the command names. Returns 0, -ENOENT, or -EINVAL: it is another file's. */
+static int leave_find(struct cm_cmd *c, struct cm_mcast **mcast)
 {
 	const struct rdma_ucm_destroy_id *in = (const void *)c->in;
-	struct cm_mcast *mcast = cm_number_find(&c->file->cm->mcasts, in->id);
-	struct rdma_ucm_destroy_id_resp resp;
 
-	if (!mcast || mcast->hidden)
+	*mcast = cm_number_find(&c->file->cm->mcasts, in->id);
+	if (!*mcast || (*mcast)->hidden)
 		return cm_wrong(c, "id", in->id, -ENOENT);
-	if (mcast->id->file != c->file)
-		return cm_wrong(c, "id", in->id, -EINVAL);
+	return (*mcast)->id->file == c->file ? 0 : cm_wrong(c, "id", in->id, -EINVAL);
+}
+
+int cm_leave_mcast_find(struct cm_cmd *c, struct cm_id **id)
+{
+	struct cm_mcast *mcast;
+	int err = leave_find(c, &mcast);
+
+	if (!err)
+		*id = mcast->id;
+	return err;
+}
+
+int cm_leave_mcast(struct cm_cmd *c)
+{
+	struct rdma_ucm_destroy_id_resp resp;
+	struct cm_mcast *mcast;
+	int err = leave_find(c, &mcast);
+
+	if (err)
+		return err;
 	resp.events_reported = mcast->reported;
 	cm_mcast_leave(mcast);
 	cm_respond(c, &resp, sizeof(resp));

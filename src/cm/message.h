@@ -73,6 +73,8 @@ void cm_local_deliver(struct uvd_cm *cm);
 
 /* receive.c: a message has arrived. Lock held. */
 void cm_receive(struct uvd_cm *cm, const struct cm_msg *msg);
+/* The same for an answer, of which it is known whose it is. */
+void cm_receive_of(struct cm_id *id, const struct cm_msg *msg);
 
 /* send.c: what an identifier's owner does to its connection. Lock held. Returns 0 or a negative errno (ib_send_cm_*()). */
 int cm_send_req(struct cm_id *id, const struct rdma_ucm_conn_param *param, const struct rdma_ucm_ece *ece);
@@ -88,6 +90,8 @@ void cm_send_mra(struct cm_id *id);
 void cm_conn_end(struct cm_id *id, bool quiet);
 /* The timer of an identifier has run out. */
 void cm_timed_out(struct cm_id *id);
+/* No answer has come to its request, reply or DREQ. status: of the event, a negative errno. */
+void cm_conn_give_up(struct cm_id *id, int status);
 void cm_enter_timewait(struct cm_id *id);
 void cm_conn_reset(struct cm_id *id); /* to CONN_IDLE */
 /* Gives the identifier a communication id, and lets messages find it. */

@@ -342,17 +342,8 @@ static struct cm_id *find_receiver(struct uvd_cm *cm, const struct cm_msg *msg)
 	return cm_conn_find(cm, msg->remote_comm);
 }
 
-void cm_receive(struct uvd_cm *cm, const struct cm_msg *msg)
+void cm_receive_of(struct cm_id *id, const struct cm_msg *msg)
 {
-	struct cm_id *id;
-
-	if (msg->type == CM_REQ || msg->type == CM_SIDR_REQ) {
-		receive_request(cm, msg);
-		return;
-	}
-	id = find_receiver(cm, msg);
-	if (!id)
-		return;
 	switch (msg->type) {
 	case CM_MRA:
 		receive_mra(id);
@@ -378,4 +369,17 @@ void cm_receive(struct uvd_cm *cm, const struct cm_msg *msg)
 	default:
 		break;
 	}
+}
+
+void cm_receive(struct uvd_cm *cm, const struct cm_msg *msg)
+{
+	struct cm_id *id;
+
+	if (msg->type == CM_REQ || msg->type == CM_SIDR_REQ) {
+		receive_request(cm, msg);
+		return;
+	}
+	id = find_receiver(cm, msg);
+	if (id)
+		cm_receive_of(id, msg);
 }

@@ -243,6 +243,10 @@ static int resolve_to(struct cm_cmd *c, uint32_t number, const union cm_addr *sr
 	}
 	if (id->src.family != dst->family)
 		return cm_wrong(c, "dst_addr.ss_family", dst->family, -EINVAL);
+	if (c->filtered.outcome == UVD_CM_ADDR_ERROR) {
+		cm_event_tell(id, CM_EVENT_ADDR_ERROR, c->filtered.status);
+		return 0;
+	}
 	if (dst->family == UVD_AF_IB) {
 		err = cm_id_choose_ib(id);
 		if (err)
@@ -340,6 +344,10 @@ int cm_resolve_route(struct cm_cmd *c)
 		return cm_wrong(c, "timeout_ms", 0, -EINVAL);
 	if (id->state != CM_ADDR_RESOLVED)
 		return cm_wrong_state(c, id);
+	if (c->filtered.outcome == UVD_CM_ROUTE_ERROR) { /* the client may try again (cma_query_handler()) */
+		cm_event_tell(id, CM_EVENT_ROUTE_ERROR, c->filtered.status);
+		return 0;
+	}
 	id->path_tos = id->tos;
 	return route_find(c, id);
 }

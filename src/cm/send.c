@@ -122,7 +122,7 @@ static void msg_init(const struct cm_id *id, enum cm_msg_type type, struct cm_ms
 
 static void msg_send(struct cm_id *id, const struct cm_msg *msg)
 {
-	if (!id->lost)
+	if (!id->lost && !id->unheard)
 		id->cm->carrier->send(id->cm, msg);
 }
 
@@ -421,8 +421,7 @@ void cm_conn_end(struct cm_id *id, bool quiet)
 	id->conn = CONN_NONE;
 }
 
-/* A message was not answered as often as it may be sent. */
-static void conn_given_up(struct cm_id *id)
+void cm_conn_give_up(struct cm_id *id, int status)
 {
 	const enum cm_conn was = id->conn;
 
@@ -430,13 +429,13 @@ static void conn_given_up(struct cm_id *id)
 		cm_enter_timewait(id);
 		if (id->state == CM_CONNECT) {
 			id->state = CM_DISCONNECT;
-			cm_event_tell(id, CM_EVENT_DISCONNECTED, -ETIMEDOUT);
+			cm_event_tell(id, CM_EVENT_DISCONNECTED, status);
 		}
 		return;
 	}
 	cm_conn_reset(id);
 	if (id->state == CM_CONNECT)
-		cm_event_tell(id, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+		cm_event_tell(id, CM_EVENT_UNREACHABLE, status);
 }
 
 void cm_timed_out(struct cm_id *id)
@@ -448,7 +447,7 @@ void cm_timed_out(struct cm_id *id)
 		return;
 	}
 	if (!id->retries--) {
-		conn_given_up(id);
+		cm_conn_give_up(id, -ETIMEDOUT);
 		return;
 	}
 	msg_send(id, id->last);

@@ -57,6 +57,16 @@ static int act_once(struct cm_cmd *c, const struct cm_row *row)
 	return err;
 }
 
+/* end: the row's done() or undo(). */
+static void end_with(struct cm_cmd *c, void (*end)(struct cm_cmd *c))
+{
+	if (!end)
+		return;
+	cm_lock(c->file->cm);
+	end(c);
+	cm_unlock(c->file->cm);
+}
+
 /* Before a client is refused what another one has: it may have closed that, and the transport has not heard of it yet. */
 static int act(struct cm_cmd *c, const struct cm_row *row)
 {
@@ -69,18 +79,29 @@ static int act(struct cm_cmd *c, const struct cm_row *row)
 	return act_once(c, row);
 }
 
+/* Filters are asked before the command; for a GET_EVENT once it has its event, as a call that waits is carried out anew. */
+static int act_filtered(struct cm_cmd *c, const struct cm_row *row)
+{
+	int err;
+
+	if (!row->filtered_last)
+		return cm_filter(c, row) ?: act(c, row);
+	err = act(c, row);
+	if (err)
+		return err;
+	err = cm_filter(c, row);
+	if (err)
+		end_with(c, row->undo);
+	return err;
+}
+
 /* Writes the response. If that fails, what the client does not learn of is undone. */
 static int respond(struct cm_cmd *c, const struct cm_row *row)
 {
 	const uint64_t to = response_address(c, row);
 	int err = uvd_caller_write(c->caller, to, c->out, c->out_len) ? cm_wrong(c, "response", to, -EFAULT) : 0;
-	void (*end)(struct cm_cmd * c) = err ? row->undo : row->done;
 
-	if (end) {
-		cm_lock(c->file->cm);
-		end(c);
-		cm_unlock(c->file->cm);
-	}
+	end_with(c, err ? row->undo : row->done);
 	return err;
 }
 
@@ -90,7 +111,7 @@ static int carry_out(struct cm_cmd *c, const struct cm_row *row, const struct so
 
 	if (c->out_size < row->least_out)
 		return cm_wrong(c, "hdr.out", c->out_size, -ENOSPC);
-	err = read_command(c, row, s) ?: (row->check ? row->check(c) : 0) ?: act(c, row);
+	err = read_command(c, row, s) ?: (row->check ? row->check(c) : 0) ?: act_filtered(c, row);
 	if (!err && c->out_len)
 		err = respond(c, row);
 	if (c->other)
@@ -115,6 +136,7 @@ static int begin(struct cm_cmd *c, const struct source *s, struct rdma_ucm_cmd_h
 		return cm_wrong(c, "hdr.in", hdr->in, -EINVAL);
 	c->in_size = hdr->in;
 	c->out_size = hdr->out;
+	c->filtered.number = hdr->cmd;
 	return *row ? 0 : cm_wrong(c, "hdr.cmd", hdr->cmd, -ENOSYS);
 }
 

@@ -78,6 +78,7 @@ struct uvd_device {
 	struct uvd_filters filters;
 	pthread_mutex_t filters_lock; /* one change of the filters at a time; outside all locks of calls */
 	bool filters_closed; /* under filters_lock */
+	bool cm_filtered; /* counted in the engine's cm_filtered. Under filters_lock */
 	/* Removals of devices of this name by filters; a user who adds a filter sets it to 0. Under filters_lock */
 	uint64_t replugs;
 	bool backend_closed; /* or not open yet. Under port_lock once other threads know the device */

@@ -26,7 +26,7 @@ struct uvd_uobject;
  * used from now on, and is as its configuration says. removed: its objects are gone, and it can be freed.
  */
 struct uvd_device_watch {
-	void (*added)(struct uvd_device_watch *watch, const struct uvd_device *dev);
+	void (*added)(struct uvd_device_watch *watch, struct uvd_device *dev);
 	void (*removed)(struct uvd_device_watch *watch, const struct uvd_device *dev);
 	/* The machine has lost addresses of the device, or has got them back: its configuration says which. */
 	void (*addresses)(struct uvd_device_watch *watch, const struct uvd_device *dev);
@@ -34,7 +34,7 @@ struct uvd_device_watch {
 
 /*
  * State that all devices of one process share. It needs no lock, as it is set up before the first device and torn
- * down after the last; only `ucaps`, `plugins`, `devices`, `filters`, `observers` and `files_opened` change
+ * down after the last; only `ucaps`, `plugins`, `devices`, `filters`, `observers`, `files_opened` and `cm_filtered` change
  * meanwhile.
  */
 struct uvd_engine {
@@ -96,6 +96,7 @@ struct uvd_engine {
 	struct uvd_ucaps ucaps;
 	struct uvd_observers observers; /* have their own lock */
 	atomic_uint_fast64_t files_opened; /* ever, of all nodes */
+	atomic_uint cm_filtered; /* devices with a filter that wraps cm_command */
 };
 
 /*

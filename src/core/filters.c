@@ -57,14 +57,26 @@ static unsigned int filter_change_find(const struct filter_change *c, const char
 	return i;
 }
 
+/* Tells the connection manager whether it has to ask. Caller holds filters_lock. */
+static void filters_count_cm(struct uvd_device *dev)
+{
+	const bool filtered = uvd_filters_want_commands(&dev->filters);
+
+	if (filtered != dev->cm_filtered)
+		atomic_fetch_add(&dev->engine->cm_filtered, filtered ? 1 : -1);
+	dev->cm_filtered = filtered;
+}
+
 /* Makes the change. fresh: the instance that is new, or NULL. */
 static int filter_change_apply(struct filter_change *c, struct uvd_device *dev, struct uvd_filter_instance *fresh,
 			       char error[UVD_PLUGIN_ERROR])
 {
 	int err = uvd_filters_change(&dev->filters, c->list, c->num);
 
-	if (!err)
+	if (!err) {
+		filters_count_cm(dev);
 		return 0;
+	}
 	uvd_filter_instance_end(fresh);
 	return filter_error(error, err, "%s", "no memory");
 }
@@ -230,5 +242,6 @@ void uvd_device_filters_close(struct uvd_device *dev)
 	uvd_lock(&dev->filters_lock);
 	dev->filters_closed = true;
 	uvd_filters_clear(&dev->filters);
+	filters_count_cm(dev);
 	uvd_unlock(&dev->filters_lock);
 }

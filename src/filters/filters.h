@@ -72,6 +72,13 @@ void uvd_filter_instance_end(struct uvd_filter_instance *instance);
 /* The calls' side. Returns the current chain with a reference; NULL: no filters. */
 struct uvd_filter_chain *uvd_filters_get(struct uvd_filters *filters);
 void uvd_filter_chain_put(struct uvd_filter_chain *chain);
+/*
+ * Shows the filters of the chain a command of rdma_cm, whose `number` the caller has set. Returns 0, or the negative errno of
+ * the filter that refuses it. Without locks.
+ */
+int uvd_filter_chain_command(const struct uvd_filter_chain *chain, struct uvd_cm_call *command);
+/* Does a filter wrap cm_command? No change may be in progress. */
+bool uvd_filters_want_commands(const struct uvd_filters *filters);
 /* Puts our functions into the table, for what a filter of the list wraps. Returns false if there is nothing to put. */
 bool uvd_filter_ops_put(struct uvd_backend *ops, struct uvd_filter_instance *const *list, unsigned int num);
 

@@ -3,6 +3,7 @@
 #include <rdma/rdma_user_cm.h>
 #include <string.h>
 #include <uverbsd/abi.h>
+#include <uverbsd/cm_command.h>
 
 #include "call/call.h"
 #include "cm/cm.h"
@@ -49,6 +50,39 @@ START_TEST(test_commands_have_the_sizes_of_their_structs)
 }
 END_TEST
 
+static const struct {
+	const char *command, *name;
+} known[] = {
+#define KNOWN(command, name, kind) { "RDMA_USER_CM_CMD_" #command, #name },
+	UVD_CM_COMMANDS(KNOWN)
+};
+
+static int is_known(void *arg, const struct uverbsd_tree_row *row)
+{
+	unsigned int *num = arg;
+
+	if (row->kind != UVERBSD_TREE_COMMAND)
+		return 0;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strcmp(known[i].command, row->name))
+			continue;
+		(*num)++;
+		ck_assert_msg(!strcasecmp(known[i].name, row->name + strlen("RDMA_USER_CM_CMD_")), "%s", row->name);
+		return 0;
+	}
+	ck_abort_msg("filters do not know %s", row->name);
+	return 0;
+}
+
+START_TEST(test_filters_know_the_same_commands)
+{
+	unsigned int num = 0;
+
+	for_each_command(is_known, &num);
+	ck_assert_uint_eq(num, sizeof(known) / sizeof(known[0]));
+}
+END_TEST
+
 START_TEST(test_create_id_has_its_responses_address_behind_the_uid)
 {
 	ck_assert_uint_eq(uvd_cm_response_at("RDMA_USER_CM_CMD_CREATE_ID"), 8);
@@ -75,6 +109,7 @@ int main(void)
 	TCase *t = tcase_create("tree");
 
 	tcase_add_test(t, test_commands_have_the_sizes_of_their_structs);
+	tcase_add_test(t, test_filters_know_the_same_commands);
 	tcase_add_test(t, test_create_id_has_its_responses_address_behind_the_uid);
 	tcase_add_test(t, test_querys_response_is_that_of_its_option);
 	return run_suite("cm tree", t);
