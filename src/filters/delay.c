@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The filter `delay`: operations take longer, and completions come later. The thread of the call sleeps, before the
+ * The filter `delay`: operations and commands of rdma_cm take longer, and completions come later. The thread of the call sleeps, before the
  * operation, and holds no lock that other calls need but those of its objects; the removal of the device ends the sleep.
  * So a call that is delayed costs one of the threads that serve the device, as a call does that waits for a slow
  * adapter. The backend keeps completions back, which costs no thread.
@@ -11,6 +11,7 @@
 #include <uverbsd/log.h>
 #include <uverbsd/plugin.h>
 
+#include "filters/cm.h"
 #include "filters/filters.h"
 #include "filters/rule.h"
 #include "filters/wc.h"
@@ -51,10 +52,16 @@ enum delay_op {
 static const char *const delay_names[] = { UVD_FILTER_OPS(DELAY_NAME) };
 
 #define DELAY_OPTION(op) { #op, NULL, "TIME[@N|@N+|%P]", "takes longer: 5us, 10ms or 2s; every call, the N-th, ..." },
+/* Of rdma_cm all commands but those that end an object, and GET_EVENT, which waits anyhow. */
+#define DELAY_CM_CALL(name) { #name, NULL, "TIME[@N|@N+|%P]", "the command of rdma_cm takes longer" },
+#define DELAY_CM_END(name)
+#define DELAY_CM_EVENT(name)
+#define DELAY_CM_OPTION(command, name, kind) DELAY_CM_##kind(name)
 #define DELAY_WC_OPTION(name, what) { name, NULL, "TIME[@N|@N+|%P]", "completions of " what " come later" },
 static const struct uvd_plugin_option delay_options[] = {
 	/* clang-format off */
 	DELAY_OPS(DELAY_OPTION)
+	UVD_CM_COMMANDS(DELAY_CM_OPTION)
 	UVD_WC_OPTIONS(DELAY_WC_OPTION)
 	{ "seed", "1", "N", "which calls a percentage chooses" },
 	/* clang-format on */
@@ -68,14 +75,14 @@ struct delay_rule {
 
 struct delay {
 	struct uvd_ibdev *dev;
-	struct delay_rule ops[DELAY_OP_NUM], wcs[UVD_WC_KINDS];
+	struct delay_rule ops[DELAY_OP_NUM], wcs[UVD_WC_KINDS], cms[UVD_CM_NUMBERS];
 };
 
 static int delay_rule_init(struct delay_rule *rule, const struct uvd_plugin_values *values, const char *name,
 			   uint64_t seed)
 {
 	/* NULL also for an operation that is no option. */
-	const char *text = uvd_plugin_value(values, name), *wrong;
+	const char *text = name ? uvd_plugin_value(values, name) : NULL, *wrong;
 	char value[32];
 
 	if (!text)
@@ -116,6 +123,8 @@ static void delay_tell_rules(void *data, uvd_filter_tell_fn tell, void *arg)
 
 	for (unsigned int i = 0; i < DELAY_OP_NUM; i++)
 		uvd_rule_count_tell(&f->ops[i].when.count, tell, arg);
+	for (unsigned int i = 0; i < UVD_CM_NUMBERS; i++)
+		uvd_rule_count_tell(&f->cms[i].when.count, tell, arg);
 	for (unsigned int i = 0; i < UVD_WC_KINDS; i++)
 		uvd_rule_count_tell(&f->wcs[i].when.count, tell, arg);
 }
@@ -130,6 +139,8 @@ static int delay_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 		f->dev = dev;
 	for (unsigned int i = 0; i < DELAY_OP_NUM && !err; i++)
 		err = delay_rule_init(&f->ops[i], values, delay_names[i], seed + i);
+	for (unsigned int i = 0; i < UVD_CM_NUMBERS && !err; i++)
+		err = delay_rule_init(&f->cms[i], values, uvd_cm_names[i], seed + DELAY_OP_NUM + i);
 	for (unsigned int i = 0; i < UVD_WC_KINDS && !err; i++)
 		err = delay_rule_init(&f->wcs[i], values, uvd_wc_names[i], seed + i);
 	if (!err)
@@ -148,16 +159,29 @@ static void delay_exit(struct uvd_ibdev *dev, void *data)
 	free(data);
 }
 
-static void delay_here(struct delay *f, enum delay_op op)
+static void delay_by(struct delay *f, struct delay_rule *rule, const char *name)
 {
-	const uint64_t call = uvd_rule_applies(&f->ops[op].when), ns = f->ops[op].ns;
+	const uint64_t call = uvd_rule_applies(&rule->when);
 
 	if (!call)
 		return;
-	uvd_rule_count_done(&f->ops[op].when.count);
-	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter delay: %s, call %llu: %llu us", f->dev->config.ibdev,
-			delay_names[op], (unsigned long long)call, (unsigned long long)(ns / 1000));
-	uvd_ibdev_sleep(f->dev, ns);
+	uvd_rule_count_done(&rule->when.count);
+	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter delay: %s, call %llu: %llu us", f->dev->config.ibdev, name,
+			(unsigned long long)call, (unsigned long long)(rule->ns / 1000));
+	uvd_ibdev_sleep(f->dev, rule->ns);
+}
+
+static void delay_here(struct delay *f, enum delay_op op)
+{
+	delay_by(f, &f->ops[op], delay_names[op]);
+}
+
+static int delay_cm_command(void *data, struct uvd_cm_call *command)
+{
+	struct delay *f = data;
+
+	delay_by(f, &f->cms[command->number], command->name);
+	return 0;
 }
 
 #define DELAY_FUNCTION_int(op, params, args) \
@@ -204,6 +228,7 @@ const struct uvd_filter uvd_filter_delay = {
 	.options = delay_options,
 	.init = delay_init,
 	.exit = delay_exit,
+	.cm_command = delay_cm_command,
 	DELAY_OPS(DELAY_ENTRY)
 	.ring_doorbell = delay_doorbell,
 	.carry_completion = delay_completion,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The filter `error`: operations fail with an errno, and completions have a status of choice.
+ * The filter `error`: operations and commands of rdma_cm fail with an errno, completions have a status of choice, and connections
+ * end as the user likes.
  *
  * A QP that got such a completion behaves as one in the error state: its later completions are flushed, and QUERY_QP
  * says ERR, until it is reset. The backend does not know of that, so the peer sees no error.
@@ -13,6 +14,7 @@
 #include <uverbsd/log.h>
 #include <uverbsd/plugin.h>
 
+#include "filters/cm.h"
 #include "filters/filters.h"
 #include "filters/object.h"
 #include "filters/rule.h"
@@ -29,14 +31,27 @@ enum error_op {
 #define ERROR_NAME(ret, op, ...) #op,
 static const char *const op_names[] = { UVD_FILTER_OPS(ERROR_NAME) };
 
+/* Events of rdma_cm, in the place of those that a command has when it succeeds. */
+static const struct error_event {
+	const char *name;
+	enum uvd_cm_outcome outcome;
+	unsigned int command, older; /* of which it is the outcome */
+} error_events[] = {
+	{ "rejected", UVD_CM_REJECTED, RDMA_USER_CM_CMD_CONNECT, RDMA_USER_CM_CMD_CONNECT },
+	{ "unreachable", UVD_CM_UNREACHABLE, RDMA_USER_CM_CMD_CONNECT, RDMA_USER_CM_CMD_CONNECT },
+	{ "addr_error", UVD_CM_ADDR_ERROR, RDMA_USER_CM_CMD_RESOLVE_ADDR, RDMA_USER_CM_CMD_RESOLVE_IP },
+	{ "route_error", UVD_CM_ROUTE_ERROR, RDMA_USER_CM_CMD_RESOLVE_ROUTE, RDMA_USER_CM_CMD_RESOLVE_ROUTE },
+};
+enum { ERROR_EVENTS = UVD_COUNT(error_events) };
+
 struct error_rule {
 	struct uvd_rule when;
-	int value; /* an errno, or a status */
+	int value; /* an errno, a status, or a reason */
 };
 
 struct error_filter {
 	struct uvd_ibdev *dev;
-	struct error_rule ops[ERROR_OPS], wcs[UVD_WC_KINDS];
+	struct error_rule ops[ERROR_OPS], wcs[UVD_WC_KINDS], cms[UVD_CM_NUMBERS], events[ERROR_EVENTS];
 	struct uvd_object_rule objects[UVD_OF_KINDS];
 	pthread_mutex_t lock; /* broken, num_broken; a leaf, also of the backends' locks */
 	uint32_t broken[MAX_BROKEN]; /* numbers of QPs, the latest ones */
@@ -48,10 +63,16 @@ struct error_filter {
 #define ERROR_OPTION_int(op) { #op, NULL, "ERRNO[@N|@N+|%P]", "fails: every call, the N-th, from the N-th, P percent" },
 #define ERROR_OPTION_void(op)
 #define ERROR_OPTION(ret, op, ...) ERROR_OPTION_##ret(op)
+#define ERROR_CM_OPTION(command, name, kind) { #name, NULL, "ERRNO[@N|@N+|%P]", "the command of rdma_cm fails" },
 #define ERROR_WC_OPTION(name, what) { name, NULL, "STATUS[@N|@N+|%P]", "status of completions of " what },
 static const struct uvd_plugin_option error_options[] = {
 	/* clang-format off */
 	UVD_FILTER_OPS(ERROR_OPTION)
+	UVD_CM_COMMANDS(ERROR_CM_OPTION)
+	{ "rejected", NULL, "REASON[@N|@N+|%P]", "a connect of rdma_cm reaches no peer, and its event is REJECTED" },
+	{ "unreachable", NULL, "ERRNO[@N|@N+|%P]", "a connect of rdma_cm reaches no peer, and its event is UNREACHABLE" },
+	{ "addr_error", NULL, "ERRNO[@N|@N+|%P]", "the event of a resolve_addr of rdma_cm is ADDR_ERROR" },
+	{ "route_error", NULL, "ERRNO[@N|@N+|%P]", "the event of a resolve_route of rdma_cm is ROUTE_ERROR" },
 	UVD_WC_OPTIONS(ERROR_WC_OPTION)
 	{ "qp", NULL, "@N|NUMBER|TYPE", "rules are for this QP: the N-th created, this number, this type (rc, ud, ...)" },
 	{ "cq", NULL, "@N", "rules are for the N-th CQ that is created" },
@@ -65,7 +86,7 @@ static const struct uvd_plugin_option error_options[] = {
 static int error_rule_init(struct error_rule *rule, const struct uvd_plugin_values *values, const char *name,
 			   uint64_t seed, int (*convert)(const char *name), const char *kind)
 {
-	const char *text = uvd_plugin_value(values, name), *wrong;
+	const char *text = name ? uvd_plugin_value(values, name) : NULL, *wrong;
 	char value[64];
 
 	if (!text)
@@ -75,13 +96,34 @@ static int error_rule_init(struct error_rule *rule, const struct uvd_plugin_valu
 		return uvd_plugin_wrong(values, name, wrong);
 	uvd_rule_count_name(&rule->when.count, name, text);
 	rule->value = convert(value);
-	return rule->value > 0 ? 0 : uvd_plugin_wrong(values, name, kind);
+	return rule->value >= 0 ? 0 : uvd_plugin_wrong(values, name, kind);
 }
 
-/* Does the operation end an object? */
+/* The reason of a REJ. Returns -1 if it is none. */
+static int error_reason(const char *text)
+{
+	const size_t len = strspn(text, "0123456789");
+	const long reason = len && len <= 3 && !text[len] ? strtol(text, NULL, 10) : -1;
+
+	return reason <= UINT8_MAX ? (int)reason : -1;
+}
+
+static int error_event_init(struct error_filter *f, unsigned int i, const struct uvd_plugin_values *values,
+			    uint64_t seed)
+{
+	const struct error_event *event = &error_events[i];
+
+	if (event->outcome == UVD_CM_REJECTED)
+		return error_rule_init(&f->events[i], values, event->name, seed, error_reason,
+				       "is not a reason of a REJ, from 0 to 255");
+	return error_rule_init(&f->events[i], values, event->name, seed, uvd_rule_errno, "is not an errno");
+}
+
+/* Does the operation, or the command, end an object? */
 static bool error_ends_object(const char *op)
 {
-	return !strncmp(op, "destroy_", 8) || !strncmp(op, "dealloc_", 8) || !strcmp(op, "dereg_mr");
+	return !strncmp(op, "destroy_", 8) || !strncmp(op, "dealloc_", 8) || !strcmp(op, "dereg_mr") ||
+	       !strcmp(op, "leave_mcast");
 }
 
 /* An object that never ends would stay in the backend when the core has freed its context. */
@@ -142,6 +184,10 @@ static void error_tell_rules(void *data, uvd_filter_tell_fn tell, void *arg)
 
 	for (unsigned int i = 0; i < ERROR_OPS; i++)
 		uvd_rule_count_tell(&f->ops[i].when.count, tell, arg);
+	for (unsigned int i = 0; i < UVD_CM_NUMBERS; i++)
+		uvd_rule_count_tell(&f->cms[i].when.count, tell, arg);
+	for (unsigned int i = 0; i < ERROR_EVENTS; i++)
+		uvd_rule_count_tell(&f->events[i].when.count, tell, arg);
 	for (unsigned int i = 0; i < UVD_WC_KINDS; i++)
 		uvd_rule_count_tell(&f->wcs[i].when.count, tell, arg);
 }
@@ -158,6 +204,12 @@ static int error_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 	for (unsigned int i = 0; i < UVD_WC_KINDS && !err; i++)
 		err = error_rule_init(&f->wcs[i], values, uvd_wc_names[i], seed + i, uvd_rule_status,
 				      "is not a status of a completion");
+	seed += ERROR_OPS;
+	for (unsigned int i = 0; i < UVD_CM_NUMBERS && !err; i++)
+		err = error_rule_init(&f->cms[i], values, uvd_cm_names[i], seed + i, uvd_rule_errno, "is not an errno")
+			      ?: error_check_ends(&f->cms[i], values, uvd_cm_names[i]);
+	for (unsigned int i = 0; i < ERROR_EVENTS && !err; i++)
+		err = error_event_init(f, i, values, seed + UVD_CM_NUMBERS + i);
 	for (unsigned int i = UVD_OF_NONE + 1; i < UVD_OF_KINDS && !err; i++)
 		err = error_object_init(f, values, i);
 	if (err) {
@@ -181,21 +233,25 @@ static void error_exit(struct uvd_ibdev *dev, void *data)
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
-/* Counts the call, if it is for an object that the rules are for. Returns 0, or the negative errno that it fails with. */
-static int error_here(struct error_filter *f, enum error_op op, enum uvd_object_kind kind, const void *object)
+/* Counts the call. Returns 0, or the negative errno that it fails with. */
+static int error_count(struct error_filter *f, struct error_rule *rule, const char *name)
 {
-	struct error_rule *rule = &f->ops[op];
-	uint64_t call;
+	const uint64_t call = uvd_rule_applies(&rule->when);
 
-	if (!uvd_object_applies(&f->objects[kind], kind, uvd_object_step(op_names[op]), object))
-		return 0;
-	call = uvd_rule_applies(&rule->when);
 	if (!call)
 		return 0;
 	uvd_rule_count_done(&rule->when.count);
-	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter error: %s, call %llu: %s", f->dev->config.ibdev,
-			op_names[op], (unsigned long long)call, uvd_errno_name(rule->value));
+	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter error: %s, call %llu: %s", f->dev->config.ibdev, name,
+			(unsigned long long)call, uvd_errno_name(rule->value));
 	return -rule->value;
+}
+
+/* Counts the call, if it is for an object that the rules are for. Returns 0, or the negative errno that it fails with. */
+static int error_here(struct error_filter *f, enum error_op op, enum uvd_object_kind kind, const void *object)
+{
+	if (!uvd_object_applies(&f->objects[kind], kind, uvd_object_step(op_names[op]), object))
+		return 0;
+	return error_count(f, &f->ops[op], op_names[op]);
 }
 
 #define ERROR_FUNCTION_int(op, params, args) \
@@ -251,6 +307,42 @@ static int error_rereg(void *data, const struct uvd_next *next, struct uvd_mr *m
 
 	if (ret == UVD_REREG_NEW)
 		uvd_object_replaced(&f->objects[UVD_OF_MR], UVD_OF_MR, mr, to);
+	return ret;
+}
+
+/* ---- commands of rdma_cm ------------------------------------------------------------------------------------------- */
+
+/* The outcome of the command is this event. */
+static void error_tell_event(struct error_filter *f, unsigned int i, uint64_t call, struct uvd_cm_call *command)
+{
+	const bool is_reason = error_events[i].outcome == UVD_CM_REJECTED;
+	struct error_rule *rule = &f->events[i];
+
+	command->outcome = error_events[i].outcome;
+	command->status = is_reason ? rule->value : -rule->value;
+	uvd_rule_count_done(&rule->when.count);
+	if (is_reason)
+		uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter error: %s, call %llu: reason %d",
+				f->dev->config.ibdev, error_events[i].name, (unsigned long long)call, rule->value);
+	else
+		uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter error: %s, call %llu: %s", f->dev->config.ibdev,
+				error_events[i].name, (unsigned long long)call, uvd_errno_name(rule->value));
+}
+
+/* A command that fails has no event, so the rules of events do not count it. Of two that choose it the first one acts. */
+static int error_cm_command(void *data, struct uvd_cm_call *command)
+{
+	struct error_filter *f = data;
+	const int ret = error_count(f, &f->cms[command->number], command->name);
+	uint64_t call;
+
+	for (unsigned int i = 0; i < ERROR_EVENTS && !ret; i++) {
+		if (error_events[i].command != command->number && error_events[i].older != command->number)
+			continue;
+		call = uvd_rule_applies(&f->events[i].when);
+		if (call && command->outcome == UVD_CM_USUAL)
+			error_tell_event(f, i, call, command);
+	}
 	return ret;
 }
 
@@ -361,11 +453,12 @@ static int error_destroy(void *data, const struct uvd_next *next, struct uvd_qp 
 /* clang-format off */
 const struct uvd_filter uvd_filter_error = {
 	.name = "error",
-	.description = "operations fail, and completions have errors",
+	.description = "operations and commands of rdma_cm fail, completions and connections have errors",
 	.options = error_options,
 	.init = error_init,
 	.exit = error_exit,
 	.completion = error_completion,
+	.cm_command = error_cm_command,
 	UVD_FILTER_OPS(ERROR_ENTRY)
 	.post_send = error_bad_send,
 	.post_recv = error_bad_recv,
