@@ -124,7 +124,8 @@ def sockaddr(text):
     """The bytes of a socket address: 192.0.2.1:7174, [2001:db8::1]:7174, ib:GID/SID or ib:GID/SID/MASK; a port of 0 can be left out."""
     if text.startswith("ib:"):
         gid, sid, mask = (*text[3:].split("/"), "0", hex(2**64 - 1))[:3] if text.count("/") < 2 else text[3:].split("/")
-        return struct.pack("=H", AF_IB) + struct.pack(">HI16sQQQ", 0, 0, socket.inet_pton(socket.AF_INET6, gid), int(sid, 0), int(mask, 0), 0)
+        raw = socket.inet_pton(socket.AF_INET6, gid)
+        return struct.pack("=H", AF_IB) + struct.pack(">HI16sQQQ", 0, 0, raw, int(sid, 0), int(mask, 0), 0)
     if text.startswith("[") or text.count(":") > 1:
         host, _, port = text.lstrip("[").partition("]:" if "]" in text else "]")
         return struct.pack("=H", socket.AF_INET6) + struct.pack(">HI16sI", int(port or 0), 0, socket.inet_pton(socket.AF_INET6, host), 0)
