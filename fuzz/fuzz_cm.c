@@ -79,7 +79,10 @@ static void device_set(bool there)
 	if (there == has_device)
 		return;
 	has_device = there;
-	(there ? cm->watch.added : cm->watch.removed)(&cm->watch, &device);
+	if (there)
+		cm->watch.added(&cm->watch, &device);
+	else
+		cm->watch.removed(&cm->watch, &device);
 }
 
 /* ---- one input ----------------------------------------------------------------------------------------------------- */
