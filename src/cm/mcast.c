@@ -157,7 +157,7 @@ static int may_join(struct cm_cmd *c, const struct cm_id *id, const union cm_add
 	/* Without IPoIB there is no broadcast group, whose record a group begins with: ib_sa_get_mcmember_rec(). */
 	if (cm_id_is_ib(id))
 		return id->src.family == UVD_AF_IB ? cm_wrong(c, "the identifier's family", UVD_AF_IB, -EADDRNOTAVAIL)
-						  : 0;
+						   : 0;
 	if (cm_addr_is_any(addr))
 		return cm_wrong(c, "addr", 0, -EINVAL);
 	if (addr->family != AF_INET)

@@ -332,5 +332,5 @@ def resolve_route(t):
 
 
 GROUPS = (bind_ipoib, destination_kept, bind, bind_ephemeral, bind_devices, bind_in_use, bind_reuse, bind_low_port,
-          bind_until_ports_are_gone, listen, resolve_checks, resolve_keeps_bound, resolve_states, resolve_destinations, of_infiniband, uid_0,
-          resolve_route)
+          bind_until_ports_are_gone, listen, resolve_checks, resolve_keeps_bound, resolve_states, resolve_destinations, of_infiniband,
+          uid_0, resolve_route)
