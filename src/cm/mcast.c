@@ -215,7 +215,7 @@ static void tell_joined(struct cm_mcast *mcast)
 static int join(struct cm_cmd *c, uint32_t number, const void *from, size_t size, uint64_t uid, uint8_t flags)
 {
 	struct rdma_ucm_create_id_resp resp;
-	struct cm_mcast *mcast;
+	struct cm_mcast *mcast = NULL;
 	union cm_addr addr = {};
 	struct cm_id *id;
 	int err = cm_cmd_id_bound(c, number, &id);
