@@ -100,12 +100,18 @@ static void note_address(struct looked *looked, const union ibv_gid *gid)
 			looked->there[i] = true;
 }
 
+/* NLMSG_OK(), which compares a signed number with an unsigned one. `left` is below 0 behind the padding of the last message. */
+static bool message_is_whole(const struct nlmsghdr *head, int left)
+{
+	return left >= (int)sizeof(*head) && head->nlmsg_len >= sizeof(*head) && head->nlmsg_len <= (unsigned int)left;
+}
+
 /* Takes in one datagram of an answer. Returns 1: more will come; 0: that was the end; or a negative errno. */
 static int dump_take(struct looked *looked, int left)
 {
 	union ibv_gid gid;
 
-	for (const struct nlmsghdr *head = (const void *)looked->answer; NLMSG_OK(head, left);
+	for (const struct nlmsghdr *head = (const void *)looked->answer; message_is_whole(head, left);
 	     head = NLMSG_NEXT(head, left)) {
 		looked->torn = looked->torn || head->nlmsg_flags & NLM_F_DUMP_INTR;
 		if (head->nlmsg_type == NLMSG_DONE)
