@@ -123,7 +123,8 @@ def bytes_of(what, value):
 def sockaddr(text):
     """The bytes of a socket address: 192.0.2.1:7174, [2001:db8::1]:7174, ib:GID/SID or ib:GID/SID/MASK; a port of 0 can be left out."""
     if text.startswith("ib:"):
-        gid, sid, mask = (*text[3:].split("/"), "0", hex(2**64 - 1))[:3] if text.count("/") < 2 else text[3:].split("/")
+        parts = text[3:].split("/")
+        gid, sid, mask = parts + ["0", hex(2**64 - 1)][len(parts) - 1:]
         raw = socket.inet_pton(socket.AF_INET6, gid)
         return struct.pack("=H", AF_IB) + struct.pack(">HI16sQQQ", 0, 0, raw, int(sid, 0), int(mask, 0), 0)
     if text.startswith("[") or text.count(":") > 1:

@@ -289,6 +289,16 @@ def test_a_device_is_named_or_the_only_one():
     assert "it has no ioctl" in under_run(WRITE, "-c", "import uverbs; uverbs.open()").stderr
 
 
+@pytest.mark.parametrize("text, whole", [
+    ("192.0.2.1:7", "192.0.2.1:7"), ("192.0.2.1", "192.0.2.1:0"), ("[2001:db8::1]:7", "[2001:db8::1]:7"), ("2001:db8::1", "[2001:db8::1]:0"),
+    ("ib:fe80::1", "ib:fe80::1/0x0/0xffffffffffffffff"), ("ib:fe80::1/0x1060007", "ib:fe80::1/0x1060007/0xffffffffffffffff"),
+    ("ib:fe80::1/0x1060000/0xffffffffffff0000", "ib:fe80::1/0x1060000/0xffffffffffff0000")])
+def test_a_socket_address_reads_as_it_was_written(text, whole):
+    code = f"import uverbs_schema as s; print(s.sockaddr_text(s.sockaddr({text!r})))"
+    done = subprocess.run(["/usr/bin/python3", "-c", code], cwd=MODULE, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.strip() == whole
+
+
 def test_the_stored_names_are_those_of_this_build():
     """`ninja -C BUILD python-table` writes them."""
     made = subprocess.run(["/usr/bin/python3", MODULE / "stored.py", UVERBSCTL], stdout=subprocess.PIPE, text=True, check=True).stdout
