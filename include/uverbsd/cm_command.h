@@ -36,7 +36,7 @@
 	X(JOIN_MCAST, join_mcast, CALL)
 /* clang-format on */
 
-/* What comes of a command that succeeds, in the place of what usually does. A command ignores those that are not its own. */
+/* A command that succeeds has one of these outcomes in the place of its usual one. It ignores those that are not its own. */
 enum uvd_cm_outcome {
 	UVD_CM_USUAL,
 	/*
@@ -46,7 +46,7 @@ enum uvd_cm_outcome {
 	 */
 	UVD_CM_REJECTED,
 	UVD_CM_UNREACHABLE,
-	/* Of RESOLVE_ADDR and RESOLVE_IP, and of RESOLVE_ROUTE: the client gets this event with `status`, a negative errno. */
+	/* The client gets this event with `status`, a negative errno: of RESOLVE_ADDR and RESOLVE_IP, and of RESOLVE_ROUTE. */
 	UVD_CM_ADDR_ERROR,
 	UVD_CM_ROUTE_ERROR,
 };

@@ -23,7 +23,7 @@ struct uvd_flow_kind {
 
 #define UVD_NO_RESPONSE SIZE_MAX
 
-/* Of a command of rdma_cm: what the others do not have. */
+/* A command of rdma_cm has these beside its structs. */
 struct uvd_cm_command {
 	const char *command; /* NULL: end of the list */
 	size_t response_at; /* where the request has the response's address, or UVD_NO_RESPONSE */

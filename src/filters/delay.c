@@ -52,7 +52,7 @@ enum delay_op {
 static const char *const delay_names[] = { UVD_FILTER_OPS(DELAY_NAME) };
 
 #define DELAY_OPTION(op) { #op, NULL, "TIME[@N|@N+|%P]", "takes longer: 5us, 10ms or 2s; every call, the N-th, ..." },
-/* Of rdma_cm all commands but those that end an object, and GET_EVENT, which waits anyhow. */
+/* Commands of rdma_cm can be delayed, but for those that end an object, and GET_EVENT, which waits anyhow. */
 #define DELAY_CM_CALL(name) { #name, NULL, "TIME[@N|@N+|%P]", "the command of rdma_cm takes longer" },
 #define DELAY_CM_END(name)
 #define DELAY_CM_EVENT(name)

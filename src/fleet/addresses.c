@@ -18,7 +18,7 @@
 
 enum { ANSWER_BYTES = 32768, MOST_IPS = UVD_MAX_DEVICES * UVD_MAX_IPS };
 
-/* Which of the addresses of devices are there: those of all devices, without duplicates. */
+/* The look at the machine finds which addresses of devices are there: those of all devices, without duplicates. */
 struct looked {
 	unsigned int num;
 	union ibv_gid gids[MOST_IPS];
@@ -194,7 +194,7 @@ static void addresses_look(struct uvd_fleet *f)
 		for (unsigned int n = 0; n < dev->config.ips.num; n++)
 			want_address(looked, &dev->config.ips.gids[n]);
 	err = err ?: look_at_addresses(f->addresses.dump, looked);
-	/* Of a change meanwhile there will be news. */
+	/* A change that came meanwhile will be told. */
 	for (unsigned int i = 0; !err && !looked->torn && i < looked->num; i++) {
 		if (looked->there[i])
 			note_seen(&f->addresses, &looked->gids[i]);

@@ -10,7 +10,7 @@
 #include "program/program.h"
 #include "../suite.h"
 
-/* Of the calls, in their order. */
+/* The fake device gives these answers to the calls, in their order. */
 static const struct answer {
 	int err;
 	uint32_t number, event; /* of the response; of a GET_EVENT */
