@@ -36,15 +36,11 @@ static const char *gen_other_command(struct uvd_gen *g)
 	return UVD_GEN_ONE_OF(g, "+0x80000000", "+0x40000000", "+64", "+256", "6", "16", "0x3f", "0xff");
 }
 
-void uvd_gen_spoil_write(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_shape_command *shape)
+/* Spoils what commands of both headers have: the length of the write(), the response's address, and the sizes. */
+static void gen_spoil_either(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_shape_command *shape,
+			     unsigned int what)
 {
-	switch (uvd_gen_below(g, shape->ex ? 13 : 10)) {
-	case 0:
-		uvd_prog_add_item(call, "!in_words=%s", UVD_GEN_ONE_OF(g, "+1", "-1", "0", "0xffff"));
-		break;
-	case 1:
-		uvd_prog_add_item(call, "!out_words=%s", UVD_GEN_ONE_OF(g, "+1", "-1", "0", "+4"));
-		break;
+	switch (what) {
 	case 2:
 		uvd_prog_add_item(call, "!len=%s", UVD_GEN_ONE_OF(g, "+4", "-4", "-8", "4", "8", "7", "+8"));
 		break;
@@ -52,14 +48,35 @@ void uvd_gen_spoil_write(struct uvd_gen *g, struct uvd_prog_call *call, const st
 		uvd_prog_add_item(call, "!response=%s",
 				  UVD_GEN_ONE_OF(g, "none", "0", "ro", "0xffffffffffffffff", "mem"));
 		break;
+	case 5:
+		uvd_prog_add_item(call, "out=%u", uvd_gen_below(g, shape->out_size + 17) & ~3u);
+		break;
+	default:
+		uvd_prog_add_item(call, "in=%u", uvd_gen_below(g, shape->in_size + 17) & ~3u);
+	}
+}
+
+void uvd_gen_spoil_write(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_shape_command *shape)
+{
+	const unsigned int what = uvd_gen_below(g, shape->ex ? 13 : 10);
+
+	switch (what) {
+	case 0:
+		uvd_prog_add_item(call, "!in_words=%s", UVD_GEN_ONE_OF(g, "+1", "-1", "0", "0xffff"));
+		break;
+	case 1:
+		uvd_prog_add_item(call, "!out_words=%s", UVD_GEN_ONE_OF(g, "+1", "-1", "0", "+4"));
+		break;
+	case 2:
+	case 3:
+		gen_spoil_either(g, call, shape, what);
+		break;
 	case 4:
 		uvd_prog_add_item(call, "!command=%s", gen_other_command(g));
 		break;
 	case 5:
-		uvd_prog_add_item(call, "out=%u", uvd_gen_below(g, shape->out_size + 17) & ~3u);
-		break;
 	case 6:
-		uvd_prog_add_item(call, "in=%u", uvd_gen_below(g, shape->in_size + 17) & ~3u);
+		gen_spoil_either(g, call, shape, what);
 		break;
 	case 7:
 		uvd_prog_add_item(call, "uhw_out=%u", uvd_gen_below(g, 48) & ~3u);
@@ -89,7 +106,9 @@ void uvd_gen_spoil_write(struct uvd_gen *g, struct uvd_prog_call *call, const st
 
 void uvd_gen_spoil_cm(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_shape_command *shape)
 {
-	switch (uvd_gen_below(g, 8)) {
+	const unsigned int what = uvd_gen_below(g, 8);
+
+	switch (what) {
 	case 0:
 		uvd_prog_add_item(call, "!in=%s", UVD_GEN_ONE_OF(g, "+4", "-4", "0", "0xffff"));
 		break;
@@ -97,20 +116,15 @@ void uvd_gen_spoil_cm(struct uvd_gen *g, struct uvd_prog_call *call, const struc
 		uvd_prog_add_item(call, "!out=%s", UVD_GEN_ONE_OF(g, "+4", "-4", "0", "3"));
 		break;
 	case 2:
-		uvd_prog_add_item(call, "!len=%s", UVD_GEN_ONE_OF(g, "+4", "-4", "-8", "4", "8", "7", "+8"));
-		break;
 	case 3:
-		uvd_prog_add_item(call, "!response=%s",
-				  UVD_GEN_ONE_OF(g, "none", "0", "ro", "0xffffffffffffffff", "mem"));
+		gen_spoil_either(g, call, shape, what);
 		break;
 	case 4:
 		uvd_prog_add_item(call, "!command=%s", UVD_GEN_ONE_OF(g, "13", "23", "24", "255", "-1", "0x80000000"));
 		break;
 	case 5:
-		uvd_prog_add_item(call, "out=%u", uvd_gen_below(g, shape->out_size + 17) & ~3u);
-		break;
 	case 6:
-		uvd_prog_add_item(call, "in=%u", uvd_gen_below(g, shape->in_size + 17) & ~3u);
+		gen_spoil_either(g, call, shape, what);
 		break;
 	default:
 		uvd_prog_add_item(call, "@%u=%u", 8 + uvd_gen_below(g, shape->in_size + 1), uvd_gen_below(g, 256));
