@@ -66,7 +66,7 @@ static long send_command(unsigned int number, uint32_t id, uint32_t group)
 	}
 }
 
-/* The commands are for a device's identifier that is in a group and has an event. */
+/* Makes an identifier of the device that is in a group and has an event. */
 static uint32_t make_member(uint32_t *group)
 {
 	struct rdma_ucm_join_ip_mcast join = { .uid = 3 };

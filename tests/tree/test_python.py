@@ -290,7 +290,8 @@ def test_a_device_is_named_or_the_only_one():
 
 
 @pytest.mark.parametrize("text, whole", [
-    ("192.0.2.1:7", "192.0.2.1:7"), ("192.0.2.1", "192.0.2.1:0"), ("[2001:db8::1]:7", "[2001:db8::1]:7"), ("2001:db8::1", "[2001:db8::1]:0"),
+    ("192.0.2.1:7", "192.0.2.1:7"), ("192.0.2.1", "192.0.2.1:0"),
+    ("[2001:db8::1]:7", "[2001:db8::1]:7"), ("2001:db8::1", "[2001:db8::1]:0"),
     ("ib:fe80::1", "ib:fe80::1/0x0/0xffffffffffffffff"), ("ib:fe80::1/0x1060007", "ib:fe80::1/0x1060007/0xffffffffffffffff"),
     ("ib:fe80::1/0x1060000/0xffffffffffff0000", "ib:fe80::1/0x1060000/0xffffffffffff0000")])
 def test_a_socket_address_reads_as_it_was_written(text, whole):
