@@ -44,18 +44,18 @@ static void count_operation(struct soft_qp *qp, enum ibv_wr_opcode opcode)
 		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_REMOTE_RDMA_WRITE, true);
 }
 
-void soft_count_arrival(struct soft_qp *qp, const struct soft_request *req)
+void soft_count_arrival(struct soft_qp *qp, const struct soft_arrival *arrival)
 {
 	struct soft_counters *counters =
 		(struct soft_counters *)atomic_load_explicit(&qp->qp.counters, memory_order_acquire);
 	/* An RDMA READ arrives as one packet without data. */
-	const bool reads = req->wqe->opcode == IBV_WR_RDMA_READ;
+	const bool reads = arrival->opcode == IBV_WR_RDMA_READ;
 
-	count_operation(qp, req->wqe->opcode);
+	count_operation(qp, arrival->opcode);
 	if (!counters)
 		return;
-	atomic_fetch_add_explicit(&counters->packets, reads ? 1 : req->packets, memory_order_relaxed);
-	atomic_fetch_add_explicit(&counters->bytes, reads ? 0 : req->wqe->length, memory_order_relaxed);
+	atomic_fetch_add_explicit(&counters->packets, reads ? 1 : arrival->packets, memory_order_relaxed);
+	atomic_fetch_add_explicit(&counters->bytes, reads ? 0 : arrival->length, memory_order_relaxed);
 }
 
 int soft_create_comp_cntr(struct uvd_comp_cntr *cntr)

@@ -171,17 +171,58 @@ struct soft_outcome {
 	bool is_mapped; /* RNR, and of any probe: a mapped queue has the receives, so nobody kicks when one is posted */
 };
 
-/* A request, and the requester as its peer sees it, copied under the requester's lock. */
+/*
+ * A request as its responder sees it: all that the network carries, and nothing of the requester's QP, which can be in another engine,
+ * or gone. A value: it refers to no work request.
+ */
+struct soft_arrival {
+	/* The way: */
+	enum ibv_qp_type qp_type; /* of the requester */
+	uint32_t src_qpn, psn, packets, qkey;
+	const struct uvd_port_config *port; /* from which it was sent */
+	struct ibv_ah_attr ah; /* to which it was sent */
+	uint16_t pkey;
+	enum ibv_mtu mtu; /* of the requester's path */
+	bool is_multicast;
+	/* The operation: */
+	bool is_solicited;
+	enum ibv_wr_opcode opcode;
+	uint32_t length; /* bytes of the whole message */
+	uint32_t rkey, remote_srqn;
+	union {
+		__be32 imm_data;
+		uint32_t invalidate_rkey;
+	};
+	uint64_t remote_addr, compare_add, swap;
+};
+
+static inline bool soft_op_is_send(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV;
+}
+
+static inline bool soft_op_is_atomic(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Does the answer bring bytes to the requester? */
+static inline bool soft_op_brings_back(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_RDMA_READ || soft_op_is_atomic(opcode);
+}
+
+static inline bool soft_op_takes_receive(enum ibv_wr_opcode opcode)
+{
+	return soft_op_is_send(opcode) || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/* A request, copied under the requester's lock. */
 struct soft_request {
 	struct soft_qp *qp;
 	struct soft_send_wqe *wqe;
-	const struct uvd_port_config *port;
-	struct ibv_ah_attr ah;
-	uint32_t dest_qpn, qkey, psn, packets;
-	enum ibv_qp_type qp_type; /* also valid after the mover has lost qp */
-	uint16_t pkey;
-	enum ibv_mtu mtu; /* of the path */
-	bool is_multicast;
+	struct soft_arrival arrival; /* for the responder */
+	uint32_t dest_qpn;
 	enum uvd_fate fate;
 	uint64_t hold_ns;
 	struct soft_held *held; /* the transport has set it: the message, which the network holds back */
@@ -191,6 +232,8 @@ struct soft_request {
 
 /* Returns the number of packets of a message of `length` bytes. */
 uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length);
+/* Sets the operation, and the number of packets, to those of the work request. The QP's type and the MTU are set already. */
+void soft_arrival_set(struct soft_arrival *arrival, const struct soft_send_wqe *wqe);
 /* Checks a request. Returns 0 and its length in bytes; or -EINVAL. Caller holds qp->lock. */
 int soft_check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length);
 /*
@@ -232,8 +275,7 @@ void soft_sq_clear(struct soft_qp *qp);
  * receivers are looked up when it is delivered, so they can end meanwhile.
  */
 struct soft_held {
-	struct soft_request req;
-	struct soft_send_wqe wqe; /* of req; without data */
+	struct soft_request req; /* without its work request, which has completed */
 	uint64_t end_ns; /* delivered then at the latest; CLOCK_MONOTONIC */
 	bool is_overtaken; /* the QP's next message has been sent */
 	uint64_t charged; /* bytes */
@@ -345,14 +387,14 @@ void soft_recv_flush(struct soft_qp *qp, struct soft_due *due);
 unsigned int soft_recv_look(struct soft_qp *qp, unsigned int most);
 
 /* Do state, type, address, partition, and Q_Key or peer, let the request reach this QP? Caller holds qp->lock. */
-bool soft_recv_admits(struct soft_qp *qp, const struct soft_request *req);
+bool soft_recv_admits(struct soft_qp *qp, const struct soft_arrival *arrival);
 /*
  * Are the packets of a message of `length` bytes, or of the answer to a READ, as long as the path MTU at their receiver
  * wants? mtu: the requester's. If the two differ, then only those of messages of one packet are. Caller holds the lock.
  */
 bool soft_packets_fit(const struct soft_qp *qp, enum ibv_mtu mtu, uint32_t length);
 /* Returns the completion of the message that has taken r_wqe. UD has to set the address fields. */
-struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t byte_len);
+struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_arrival *arrival, uint32_t byte_len);
 
 /* ---- counters.c -------------------------------------------------------------------------------------------------- */
 
@@ -366,7 +408,7 @@ int soft_destroy_counters(struct uvd_counters *counters);
 int soft_read_counters(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags);
 int soft_bind_counters(struct uvd_qp *qp, struct uvd_counters *counters);
 /* Counts a request that was carried out at this QP. May be called under any lock. */
-void soft_count_arrival(struct soft_qp *qp, const struct soft_request *req);
+void soft_count_arrival(struct soft_qp *qp, const struct soft_arrival *arrival);
 int soft_create_comp_cntr(struct uvd_comp_cntr *cntr);
 int soft_destroy_comp_cntr(struct uvd_comp_cntr *cntr);
 

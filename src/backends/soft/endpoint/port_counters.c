@@ -34,7 +34,7 @@ static void count_rcv(struct soft_port_counters *counters, unsigned int index, c
 
 void soft_count_out(const struct soft_mover *m, const struct soft_request *req, const struct soft_traffic *t)
 {
-	struct soft_port_counters *counters = port_counters(req->qp->dev, req->port);
+	struct soft_port_counters *counters = port_counters(req->qp->dev, req->arrival.port);
 
 	if (t->sends)
 		shard_add(counters, m->index, UVD_PORT_SENDS, t->sends);

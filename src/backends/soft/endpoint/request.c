@@ -38,6 +38,30 @@ uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length)
 	return length ? ((length - 1) >> (7 + mtu)) + 1 : 1;
 }
 
+static uint32_t packets_of(enum ibv_qp_type qp_type, enum ibv_mtu mtu, const struct soft_send_wqe *wqe)
+{
+	if (qp_type == IBV_QPT_RAW_PACKET || soft_is_local(wqe->opcode))
+		return 0;
+	return qp_type == IBV_QPT_UD ? 1 : soft_packets(mtu, wqe->length);
+}
+
+void soft_arrival_set(struct soft_arrival *arrival, const struct soft_send_wqe *wqe)
+{
+	arrival->packets = packets_of(arrival->qp_type, arrival->mtu, wqe);
+	arrival->is_solicited = wqe->send_flags & IBV_SEND_SOLICITED;
+	arrival->opcode = wqe->opcode;
+	arrival->length = wqe->length;
+	arrival->rkey = wqe->rkey;
+	arrival->remote_srqn = wqe->remote_srqn;
+	if (wqe->opcode == IBV_WR_SEND_WITH_INV)
+		arrival->invalidate_rkey = wqe->invalidate_rkey;
+	else
+		arrival->imm_data = wqe->imm_data;
+	arrival->remote_addr = wqe->remote_addr;
+	arrival->compare_add = wqe->compare_add;
+	arrival->swap = wqe->swap;
+}
+
 /* As rdmavt. The provider of a mapped queue posts such an SGE, and the kernel's rxe stores the answer there. */
 static bool atomic_sge_is_ok(const struct soft_qp *qp, const struct uvd_send_wr *wr)
 {

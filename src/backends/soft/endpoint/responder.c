@@ -252,20 +252,21 @@ static bool are_peers(enum ibv_qp_type receiver, enum ibv_qp_type sender)
 	return receiver == IBV_QPT_XRC_RECV ? sender == IBV_QPT_XRC_SEND : receiver == sender;
 }
 
-bool soft_recv_admits(struct soft_qp *qp, const struct soft_request *req)
+bool soft_recv_admits(struct soft_qp *qp, const struct soft_arrival *arrival)
 {
 	const struct uvd_port_config *port;
 
-	if (!soft_can_receive(qp->state) || !are_peers(qp->qp.qp_type, req->qp->qp.qp_type))
+	if (!soft_can_receive(qp->state) || !are_peers(qp->qp.qp_type, arrival->qp_type))
 		return false;
 	port = soft_qp_port(qp);
-	if (req->is_multicast ? !soft_port_joined(req->port, port) : !soft_port_reaches(req->port, &req->ah, port))
+	if (arrival->is_multicast ? !soft_port_joined(arrival->port, port)
+				  : !soft_port_reaches(arrival->port, &arrival->ah, port))
 		return false;
-	if (!same_partition(soft_port_pkey(port, qp->attr.pkey_index), req->pkey))
+	if (!same_partition(soft_port_pkey(port, qp->attr.pkey_index), arrival->pkey))
 		return false;
 	if (qp->qp.qp_type == IBV_QPT_UD)
-		return qp->attr.qkey == req->qkey;
-	return qp->attr.dest_qp_num == req->qp->qp.qp_num && soft_port_reaches(port, &qp->attr.ah_attr, req->port);
+		return qp->attr.qkey == arrival->qkey;
+	return qp->attr.dest_qp_num == arrival->src_qpn && soft_port_reaches(port, &qp->attr.ah_attr, arrival->port);
 }
 
 bool soft_packets_fit(const struct soft_qp *qp, enum ibv_mtu mtu, uint32_t length)
@@ -275,11 +276,11 @@ bool soft_packets_fit(const struct soft_qp *qp, enum ibv_mtu mtu, uint32_t lengt
 	return own == mtu || length <= 128u << (own < mtu ? own : mtu);
 }
 
-struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t byte_len)
+struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_arrival *arrival, uint32_t byte_len)
 {
 	struct ibv_wc wc = {
 		.status = IBV_WC_SUCCESS,
-		.opcode = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+		.opcode = arrival->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
 		.byte_len = byte_len,
 		.pkey_index = qp->attr.pkey_index,
 		.src_qp = qp->attr.dest_qp_num,
@@ -287,12 +288,12 @@ struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, 
 		.sl = qp->attr.ah_attr.sl,
 	};
 
-	if (wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+	if (arrival->opcode == IBV_WR_SEND_WITH_IMM || arrival->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
 		wc.wc_flags |= IBV_WC_WITH_IMM;
-		wc.imm_data = wqe->imm_data;
-	} else if (wqe->opcode == IBV_WR_SEND_WITH_INV) {
+		wc.imm_data = arrival->imm_data;
+	} else if (arrival->opcode == IBV_WR_SEND_WITH_INV) {
 		wc.wc_flags |= IBV_WC_WITH_INV;
-		wc.invalidated_rkey = wqe->invalidate_rkey;
+		wc.invalidated_rkey = arrival->invalidate_rkey;
 	}
 	return wc;
 }

@@ -40,26 +40,25 @@ static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *
 	struct soft_request req = {
 		.qp = qp,
 		.wqe = wqe,
-		.port = soft_qp_port(qp),
-		.ah = qp->attr.ah_attr,
+		.arrival = {
+			.qp_type = qp->qp.qp_type,
+			.src_qpn = qp->qp.qp_num,
+			.psn = qp->s_psn,
+			.port = soft_qp_port(qp),
+			.ah = qp->attr.ah_attr,
+			.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
+			.mtu = qp->attr.path_mtu,
+		},
 		.dest_qpn = qp->attr.dest_qp_num,
-		.psn = qp->s_psn,
-		.packets = 1,
-		.qp_type = qp->qp.qp_type,
-		.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
-		.mtu = qp->attr.path_mtu,
 	};
 
+	soft_arrival_set(&req.arrival, wqe);
 	if (qp->qp.qp_type == IBV_QPT_UD) {
-		req.ah = wqe->ah;
+		req.arrival.ah = wqe->ah;
 		req.dest_qpn = wqe->remote_qpn;
 		/* A Q_Key with the top bit set means the sender's own Q_Key. */
-		req.qkey = wqe->remote_qkey & 0x80000000 ? qp->attr.qkey : wqe->remote_qkey;
-		req.is_multicast = soft_is_multicast(req.port, &req.ah);
-	} else if (qp->qp.qp_type == IBV_QPT_RAW_PACKET || soft_is_local(wqe->opcode)) {
-		req.packets = 0;
-	} else {
-		req.packets = soft_packets(req.mtu, wqe->length);
+		req.arrival.qkey = wqe->remote_qkey & 0x80000000 ? qp->attr.qkey : wqe->remote_qkey;
+		req.arrival.is_multicast = soft_is_multicast(req.arrival.port, &req.arrival.ah);
 	}
 	return req;
 }
@@ -178,8 +177,8 @@ static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *r
 		return (struct soft_outcome){ .kind = SOFT_DONE, .status = req->wqe->refusal };
 	if (soft_is_local(req->wqe->opcode))
 		return soft_local_send(m, req);
-	if (uvd_config_port_down(req->port))
-		soft_count_at_port(req->qp->dev, req->port, UVD_PORT_XMIT_DISCARDS, req->packets ?: 1);
+	if (uvd_config_port_down(req->arrival.port))
+		soft_count_at_port(req->qp->dev, req->arrival.port, UVD_PORT_XMIT_DISCARDS, req->arrival.packets ?: 1);
 	if (soft_is_filtered(req->qp))
 		send_ask_filters(req);
 	switch (req->qp->qp.qp_type) {
@@ -203,7 +202,7 @@ static void send_settle(struct soft_qp *qp, struct soft_send_wqe *wqe, const str
 		if (qp->state != IBV_QPS_ERR && !qp->s_kicked)
 			put_off(qp, wqe, outcome, before, due);
 	} else if (outcome.status == IBV_WC_SUCCESS) {
-		qp->s_psn = (qp->s_psn + req->packets) & 0xffffff;
+		qp->s_psn = (qp->s_psn + req->arrival.packets) & 0xffffff;
 		soft_send_complete(qp, wqe, IBV_WC_SUCCESS, due);
 	} else {
 		soft_send_fail(qp, wqe, outcome.status, due);
@@ -221,7 +220,7 @@ static void settle_burst(struct soft_qp *qp, struct soft_burst *burst, struct so
 		/* The first request is charged already. At the last one the budget reads the clock. */
 		if (i)
 			soft_budget_take(budget, burst->wqes[i]->length, i == burst->num - 1);
-		req->packets = soft_packets(req->mtu, burst->wqes[i]->length);
+		soft_arrival_set(&req->arrival, burst->wqes[i]);
 		send_settle(qp, burst->wqes[i], req, sent, SOFT_WAIT_NONE, due);
 	}
 }

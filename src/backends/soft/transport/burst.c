@@ -177,7 +177,7 @@ static bool aim_read(struct burst *b, const struct soft_send_wqe *wqe)
 static bool is_admitted(const struct burst *b)
 {
 	/* A message that was cut off has left its receive, which comes before those in the queue. */
-	return !b->peer->r_taken && soft_rc_admits(b->peer, &b->requests->req);
+	return !b->peer->r_taken && soft_rc_admits(b->peer, &b->requests->req.arrival);
 }
 
 /* Collects the pieces of the peer's memory. Returns the number of requests at the head that the peer accepts. */
@@ -191,7 +191,7 @@ static unsigned int burst_aim(struct burst *b)
 	for (; n < requests->num; n++) {
 		const struct soft_send_wqe *wqe = requests->wqes[n];
 
-		if (!soft_packets_fit(b->peer, requests->req.mtu, wqe->length))
+		if (!soft_packets_fit(b->peer, requests->req.arrival.mtu, wqe->length))
 			break;
 		if (b->kind == READS ? !aim_read(b, wqe) : !scatter_one(b, wqe, b->data[n], sends))
 			break;
@@ -200,18 +200,18 @@ static unsigned int burst_aim(struct burst *b)
 	return n;
 }
 
-static void conclude_one(struct burst *b, struct soft_request *req)
+static void conclude_one(struct burst *b, const struct soft_arrival *arrival)
 {
 	struct soft_qp *peer = b->peer;
 	struct ibv_wc wc;
 
-	peer->r_psn = (peer->r_psn + req->packets) & 0xffffff;
-	if (burst_is_send(req->wqe)) {
+	peer->r_psn = (peer->r_psn + arrival->packets) & 0xffffff;
+	if (soft_op_is_send(arrival->opcode)) {
 		soft_recv_take(peer, &b->due);
-		wc = soft_recv_wc(peer, req->wqe, req->wqe->length);
-		soft_recv_complete(peer, &wc, req->wqe->send_flags & IBV_SEND_SOLICITED, &b->due);
+		wc = soft_recv_wc(peer, arrival, arrival->length);
+		soft_recv_complete(peer, &wc, arrival->is_solicited, &b->due);
 	}
-	soft_count_arrival(peer, req);
+	soft_count_arrival(peer, arrival);
 }
 
 static void burst_count(const struct burst *b)
@@ -222,7 +222,7 @@ static void burst_count(const struct burst *b)
 	for (unsigned int n = 0; n < requests->num; n++) {
 		const struct soft_send_wqe *wqe = requests->wqes[n];
 
-		soft_traffic_add(&t, wqe->length, soft_packets(requests->req.mtu, wqe->length));
+		soft_traffic_add(&t, wqe->length, soft_packets(requests->req.arrival.mtu, wqe->length));
 		t.sends += burst_is_send(wqe);
 	}
 	t.receives = t.sends;
@@ -234,15 +234,14 @@ static void burst_count(const struct burst *b)
 static void burst_conclude(struct burst *b)
 {
 	struct soft_burst *requests = b->requests;
-	struct soft_request req = requests->req;
+	struct soft_arrival arrival = requests->req.arrival;
 
 	burst_count(b);
 	if (b->kind != READS)
-		soft_send_arrived(req.qp);
+		soft_send_arrived(requests->req.qp);
 	for (unsigned int n = 0; n < requests->num; n++) {
-		req.wqe = requests->wqes[n];
-		req.packets = soft_packets(req.mtu, req.wqe->length);
-		conclude_one(b, &req);
+		soft_arrival_set(&arrival, requests->wqes[n]);
+		conclude_one(b, &arrival);
 	}
 }
 

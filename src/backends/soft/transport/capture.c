@@ -17,15 +17,15 @@ static union ibv_gid gid_of_lid(uint16_t lid)
 
 static void capture_route(struct uvd_capture_message *m, const struct soft_request *req)
 {
-	const struct ibv_global_route *route = &req->ah.grh;
+	const struct ibv_global_route *route = &req->arrival.ah.grh;
 
-	if (!req->ah.is_global) {
-		m->from = gid_of_lid(req->port->lid | req->ah.src_path_bits);
-		m->to = gid_of_lid(req->ah.dlid);
+	if (!req->arrival.ah.is_global) {
+		m->from = gid_of_lid(req->arrival.port->lid | req->arrival.ah.src_path_bits);
+		m->to = gid_of_lid(req->arrival.ah.dlid);
 		m->hop_limit = LOCAL_HOPS;
 		return;
 	}
-	m->from = req->port->gids[route->sgid_index % UVD_MAX_GIDS];
+	m->from = req->arrival.port->gids[route->sgid_index % UVD_MAX_GIDS];
 	m->to = route->dgid;
 	m->flow_label = route->flow_label;
 	m->traffic_class = route->traffic_class;
@@ -34,30 +34,30 @@ static void capture_route(struct uvd_capture_message *m, const struct soft_reque
 
 static struct uvd_capture_message capture_request_of(const struct soft_request *req)
 {
-	const struct soft_send_wqe *wqe = req->wqe;
+	const struct soft_arrival *a = &req->arrival;
 	struct uvd_capture_message m = {
-		.kind = req->qp_type == IBV_QPT_RAW_PACKET ? UVD_CAPTURE_FRAME : UVD_CAPTURE_REQUEST,
-		.type = req->qp_type,
-		.opcode = wqe->opcode,
-		.pkey = req->pkey,
+		.kind = a->qp_type == IBV_QPT_RAW_PACKET ? UVD_CAPTURE_FRAME : UVD_CAPTURE_REQUEST,
+		.type = a->qp_type,
+		.opcode = a->opcode,
+		.pkey = a->pkey,
 		.from_qpn = req->qp->qp.qp_num,
-		.to_qpn = req->is_multicast ? 0xffffff : req->dest_qpn,
-		.psn = req->psn,
-		.mtu = 128u << req->mtu,
-		.length = wqe->length,
-		.qkey = req->qkey,
-		.srqn = wqe->remote_srqn,
-		.remote_addr = wqe->remote_addr,
-		.rkey = wqe->rkey,
-		.compare_add = wqe->compare_add,
-		.swap = wqe->swap,
-		.solicited = wqe->send_flags & IBV_SEND_SOLICITED,
+		.to_qpn = a->is_multicast ? 0xffffff : req->dest_qpn,
+		.psn = a->psn,
+		.mtu = 128u << a->mtu,
+		.length = a->length,
+		.qkey = a->qkey,
+		.srqn = a->remote_srqn,
+		.remote_addr = a->remote_addr,
+		.rkey = a->rkey,
+		.compare_add = a->compare_add,
+		.swap = a->swap,
+		.solicited = a->is_solicited,
 	};
 
-	if (wqe->opcode == IBV_WR_SEND_WITH_INV)
-		m.invalidate_rkey = wqe->invalidate_rkey;
+	if (a->opcode == IBV_WR_SEND_WITH_INV)
+		m.invalidate_rkey = a->invalidate_rkey;
 	else
-		m.imm_data = wqe->imm_data;
+		m.imm_data = a->imm_data;
 	capture_route(&m, req);
 	return m;
 }
@@ -97,12 +97,12 @@ void soft_capture_request(const struct soft_request *req, uint32_t offset, const
 
 static bool capture_is_atomic(const struct soft_request *req)
 {
-	return req->wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || req->wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	return req->arrival.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || req->arrival.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
 static bool capture_is_read(const struct soft_request *req)
 {
-	return req->wqe->opcode == IBV_WR_RDMA_READ;
+	return req->arrival.opcode == IBV_WR_RDMA_READ;
 }
 
 static void capture_read(const struct soft_request *req, uint32_t msn, uint32_t offset, const void *bytes, uint32_t len)
@@ -154,10 +154,10 @@ void soft_capture_chunk(const struct soft_request *req, struct soft_qp *peer, ui
 void soft_capture_end(const struct soft_request *req, struct soft_qp *peer)
 {
 	peer->r_msn++;
-	if (req->wqe->opcode == IBV_WR_ATOMIC_WRITE)
+	if (req->arrival.opcode == IBV_WR_ATOMIC_WRITE)
 		capture_read(req, peer->r_msn, 0, NULL, 0);
 	else if (!capture_is_read(req) && !capture_is_atomic(req))
-		capture_ack(req, peer->r_msn, req->psn + req->packets - 1, UVD_AETH_ACK);
+		capture_ack(req, peer->r_msn, req->arrival.psn + req->arrival.packets - 1, UVD_AETH_ACK);
 }
 
 /* Returns the syndrome of the NAK with this outcome, or 0. */
@@ -191,5 +191,5 @@ void soft_capture_refusal(const struct soft_request *req, struct soft_qp *peer, 
 	/* The request of a READ is one packet, which is in the file if a part of the answer is. */
 	if (!capture_is_read(req) || !offset)
 		soft_capture_request(req, offset, bytes, len);
-	capture_ack(req, peer->r_msn, req->psn + offset / (128u << req->mtu), syndrome);
+	capture_ack(req, peer->r_msn, req->arrival.psn + offset / (128u << req->arrival.mtu), syndrome);
 }

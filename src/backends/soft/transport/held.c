@@ -20,11 +20,11 @@ bool soft_hold(struct soft_mover *m, struct soft_request *req, uint32_t length)
 	}
 	*held = (struct soft_held){
 		.req = *req,
-		.wqe = *req->wqe,
 		.end_ns = uvd_now_ns() + req->hold_ns,
 		.charged = size,
 		.length = length,
 	};
+	held->req.wqe = NULL;
 	held->req.fate = UVD_FATE_DELIVER;
 	memcpy(held->bytes, m->buffer, length);
 	req->held = held;
@@ -35,9 +35,8 @@ bool soft_held_deliver(struct soft_mover *m, struct soft_held *held)
 {
 	struct soft_outcome outcome;
 
-	held->req.wqe = &held->wqe;
 	memcpy(m->buffer, held->bytes, held->length);
-	if (held->req.qp_type == IBV_QPT_UC)
+	if (held->req.arrival.qp_type == IBV_QPT_UC)
 		outcome = soft_uc_deliver(m, &held->req);
 	else
 		outcome = soft_datagram_deliver(m, &held->req);

@@ -13,16 +13,93 @@
 static const struct soft_outcome soft_sent = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
 static const struct soft_outcome soft_bad_memory = { .kind = SOFT_DONE, .status = IBV_WC_LOC_PROT_ERR };
 static const struct soft_outcome soft_lost = { .kind = SOFT_LOST };
+static const struct soft_outcome soft_no_answer = { .kind = SOFT_NO_ANSWER };
 
-/* RC, and XRC. */
-struct soft_outcome soft_rc_send(struct soft_mover *m, struct soft_request *req);
+static inline bool soft_is_sent(struct soft_outcome outcome)
+{
+	return outcome.kind == SOFT_DONE && outcome.status == IBV_WC_SUCCESS;
+}
+
+/* ---- responders -------------------------------------------------------------------------------------------------- */
+
 /*
- * Would the peer take the request now? SOFT_DONE: it would, or it is claimed. Moves no data. is_retry: the wait of the
- * request is over, so a missing receive counts as an RNR NAK. Caller holds no lock.
+ * A request at its responder. Its carrier claims the QP and brings the request in parts, each with the bytes that follow those of the
+ * part before. For each part the carrier sets offset, length and is_last, and for the first one the rest of these, with zeros below.
  */
+struct soft_inbound {
+	struct soft_mover *m; /* its buffer has the bytes, or gets them, unless they are foreign */
+	const struct soft_arrival *arrival;
+	struct soft_qp *qp; /* claimed */
+	uint32_t offset, length; /* of the part, in bytes */
+	bool is_last;
+	bool may_view; /* bytes may be copied directly, and not through the mover's buffer */
+	/* Of the responder, for later parts: */
+	struct soft_due due;
+	unsigned int epoch; /* the QP's r_epoch when the request arrived */
+	struct soft_seg seg; /* the memory that the R_Key names */
+	bool has_seg;
+	struct soft_foreign foreign; /* the part, if it is copied directly; the carrier puts it */
+	struct soft_srq *srq, *old_srq; /* XRC: references */
+	struct ibv_wc wc; /* of a datagram's receive */
+};
+
+/* Returns the bytes of the part, to be written, and tells the mover whether they are foreign. */
+static inline void *soft_inbound_bytes(struct soft_inbound *in)
+{
+	in->m->is_foreign = in->foreign.view;
+	return in->foreign.view ? (void *)in->foreign.at : in->m->buffer;
+}
+
+/* Returns the traffic of the part: all parts but the last have whole packets. */
+struct soft_traffic soft_inbound_traffic(const struct soft_inbound *in);
+
+/*
+ * RC and XRC, rc_responder.c. The carrier holds the QP's lock, and has claimed it.
+ *
+ * soft_rc_take(): accepts the part and moves its bytes, or refuses it. The lock is released meanwhile; it is held again afterwards
+ * unless the QP was taken from the mover (SOFT_LOST).
+ * soft_rc_execute(): after the last part: the QP expects the next request. The requester may be told if this succeeds.
+ * soft_rc_complete(): then; adds the completion of the receive.
+ */
+struct soft_outcome soft_rc_take(struct soft_inbound *in);
+struct soft_outcome soft_rc_execute(struct soft_inbound *in);
+void soft_rc_complete(struct soft_inbound *in);
+/*
+ * XRC; nothing for other QPs. soft_rc_use_srq(): before each part; the QP uses the SRQ that the request names. soft_rc_leave_srq():
+ * afterwards, with the lock still held. If the message does not go on, flushes its receive, as the next message may name another SRQ.
+ * soft_rc_put_srqs(): without the lock.
+ */
+void soft_rc_use_srq(struct soft_inbound *in);
+void soft_rc_leave_srq(struct soft_inbound *in, bool goes_on);
+void soft_rc_put_srqs(struct soft_inbound *in);
+/*
+ * Would the QP take the request now? SOFT_DONE: it would, or is claimed. Moves no data. is_retry: a missing receive counts as an RNR
+ * NAK. Caller holds qp->lock, and has not claimed the QP.
+ */
+struct soft_outcome soft_rc_look(struct soft_qp *qp, const struct soft_arrival *arrival, bool is_retry);
+/* Is this the request that the responder expects next? Caller holds qp->lock. */
+bool soft_rc_admits(struct soft_qp *qp, const struct soft_arrival *arrival);
+
+/* UC, uc_responder.c; as soft_rc_take(). Returns false if the rest of the message is not needed. */
+bool soft_uc_take(struct soft_inbound *in);
+/* After the last part. */
+void soft_uc_complete(struct soft_inbound *in);
+
+enum { SOFT_GRH_BYTES = 40 };
+
+/*
+ * UD messages and raw frames, dgram_responder.c; as for UC, but in one part. In the mover's buffer the datagram is behind SOFT_GRH_BYTES
+ * bytes, which have the header if the address is global.
+ */
+bool soft_datagram_take(struct soft_inbound *in);
+void soft_datagram_complete(struct soft_inbound *in);
+
+/* ---- requesters, and the local network --------------------------------------------------------------------------- */
+
+/* RC and XRC, rc.c. */
+struct soft_outcome soft_rc_send(struct soft_mover *m, struct soft_request *req);
+/* soft_rc_look() at the request's responder. is_retry: the wait of the request is over. Caller holds no lock. */
 struct soft_outcome soft_rc_probe(struct soft_request *req, bool is_retry);
-/* Is this the request that the responder expects next? Caller holds peer->lock. */
-bool soft_rc_admits(struct soft_qp *peer, const struct soft_request *req);
 
 /* Requests at the head of a send queue, to be carried out together. */
 struct soft_burst {
@@ -41,8 +118,6 @@ bool soft_rc_burst(struct soft_mover *m, struct soft_burst *burst);
 
 struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req);
 
-enum { SOFT_GRH_BYTES = 40 };
-
 /* ---- held.c: messages of unreliable QPs that the network holds back ---------------------------------------------- */
 
 /*
@@ -56,13 +131,13 @@ bool soft_held_deliver(struct soft_mover *m, struct soft_held *held);
 struct soft_outcome soft_uc_deliver(struct soft_mover *m, struct soft_request *req);
 struct soft_outcome soft_datagram_deliver(struct soft_mover *m, struct soft_request *req);
 
-/* Makes the header that a UD receive begins with. The request's address is global. */
-void soft_make_grh(uint8_t grh[SOFT_GRH_BYTES], const struct soft_request *req);
+/* Makes the header that a UD receive begins with. The arrival's address is global. */
+void soft_make_grh(uint8_t grh[SOFT_GRH_BYTES], const struct soft_arrival *arrival);
 /*
  * On RoCE a receiver learns from ibv_wc.sl which header it is. Returns it as mlx5 encodes it, which UCX relies on: bit 3,
  * the packet has a UDP header; bits 0 to 2, 1 for IPv6 and 2 for IPv4.
  */
-uint8_t soft_packet_type(const struct soft_request *req);
+uint8_t soft_packet_type(const struct soft_arrival *arrival);
 /* UD and raw frames. */
 struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req);
 /* Binds and local invalidations, which have no peer. */
