@@ -22,7 +22,7 @@
  *   waiting for a CPU       uvd_cpu_relax()         backends/soft/schedule/stream.c
  *   memory order            nothing                 persona/rxe_queue.c: the indexes of mapped queues are
  *                                                   loaded with acquire and stored with release
- *   checksums               nothing                 capture/packet.c: the ICRC is by tables in C
+ *   checksums               uvd_cpu_crc32()         wire/icrc.c: elsewhere the ICRC is by tables in C
  *
  * All of them are little endian with 64-bit pointers, as the structs of the ABI are read in place.
  */
@@ -192,6 +192,12 @@ static inline uint64_t uvd_cpu_huge_page(void)
 {
 	return uvd_cpu_page_size() / 8 * uvd_cpu_page_size();
 }
+
+/*
+ * Adds bytes to a CRC-32 (Ethernet's; not inverted), if this CPU has instructions for it that are faster than tables. Returns
+ * how many of the bytes, from the first on, it has added; 0: none.
+ */
+size_t uvd_cpu_crc32(uint32_t *crc, const void *bytes, size_t len);
 
 /* Call it in a loop that waits for another CPU. */
 static inline void uvd_cpu_relax(void)
