@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <infiniband/verbs.h>
 
+#include "wire/wire.h"
+
 struct uvd_capture;
 
 enum uvd_capture_kind {
@@ -21,15 +23,6 @@ enum uvd_capture_kind {
 	UVD_CAPTURE_ATOMIC_RESPONSE, /* value */
 	UVD_CAPTURE_ACK, /* positive or negative, by `syndrome` */
 	UVD_CAPTURE_FRAME, /* bytes: an Ethernet frame, which has no other fields */
-};
-
-/* The first byte of an AETH. UVD_AETH_RNR: | timer code. */
-enum uvd_aeth {
-	UVD_AETH_ACK = 0x1f, /* without a number of credits */
-	UVD_AETH_RNR = 0x20,
-	UVD_AETH_INVALID_REQUEST = 0x61,
-	UVD_AETH_ACCESS_ERROR = 0x62,
-	UVD_AETH_OPERATION_ERROR = 0x63,
 };
 
 /* A message, or a part of it that begins with a packet. */

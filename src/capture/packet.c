@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * Packets of RoCE v2: Ethernet, IPv4 or IPv6, UDP, and the headers of the InfiniBand specification, volume 1, chapter 9
- * and annex A17.
- */
+/* A message's packets of RoCE v2: Ethernet, IPv4 or IPv6 and UDP are made here, the rest by src/wire. */
 #include "capture/packet.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <string.h>
 
 enum {
@@ -16,24 +12,8 @@ enum {
 	IPV4_BYTES = 20,
 	IPV6_BYTES = 40,
 	UDP_BYTES = 8,
-	BTH_BYTES = 12,
-	ICRC_BYTES = 4,
-	ROCE_PORT = 4791,
 	FIRST_UDP_PORT = 0xc000, /* requesters use ports from here on */
 };
-
-/* The first three bits of an opcode. */
-enum { RC = 0x00, UC = 0x20, UD = 0x60, XRC = 0xa0 };
-
-/* The last five bits, of the packets of a message. Those behind FIRST and MIDDLE are the last packet's, or the only one's. */
-struct opcodes {
-	uint8_t first, middle, last, only;
-};
-
-static const struct opcodes send_opcodes = { 0x00, 0x01, 0x02, 0x04 }, write_opcodes = { 0x06, 0x07, 0x08, 0x0a },
-			    read_response_opcodes = { 0x0d, 0x0e, 0x0f, 0x10 };
-
-enum { READ_REQUEST = 0x0c, ACK = 0x11, ATOMIC_ACK = 0x12, CMP_SWAP = 0x13, FETCH_ADD = 0x14, ATOMIC_WRITE = 0x1d };
 
 /* A packet while it is made. */
 struct maker {
@@ -70,55 +50,7 @@ static void put_be32(struct maker *k, uint32_t value)
 	put_bytes(k, &value, sizeof(value));
 }
 
-static void put_be64(struct maker *k, uint64_t value)
-{
-	value = htobe64(value);
-	put_bytes(k, &value, sizeof(value));
-}
-
 /* ---- checksums --------------------------------------------------------------------------------------------------- */
-
-enum { SLICE = 8 }; /* bytes that are looked up together */
-
-/* [n][b]: the CRC of byte b, and n bytes of 0 behind it. */
-static uint32_t crc_tables[SLICE][256];
-
-static void make_crc_tables(void)
-{
-	for (unsigned int i = 0; i < 256; i++) {
-		uint32_t crc = i;
-
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
-		crc_tables[0][i] = crc;
-	}
-	for (unsigned int n = 1; n < SLICE; n++)
-		for (unsigned int i = 0; i < 256; i++)
-			crc_tables[n][i] = crc_tables[n - 1][i] >> 8 ^ crc_tables[0][crc_tables[n - 1][i] & 0xff];
-}
-
-static uint32_t crc_of_slice(uint32_t crc, const uint8_t bytes[SLICE])
-{
-	uint32_t next = 0;
-
-	for (int i = 0; i < SLICE; i++)
-		next ^= crc_tables[SLICE - 1 - i][bytes[i] ^ (i < 4 ? crc >> 8 * i & 0xff : 0)];
-	return next;
-}
-
-uint32_t uvd_crc32(uint32_t crc, const void *bytes, size_t len)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	const uint8_t *b = bytes;
-
-	pthread_once(&once, make_crc_tables);
-	crc = ~crc;
-	for (; len >= SLICE; b += SLICE, len -= SLICE)
-		crc = crc_of_slice(crc, b);
-	for (size_t i = 0; i < len; i++)
-		crc = crc >> 8 ^ crc_tables[0][(crc ^ b[i]) & 0xff];
-	return ~crc;
-}
 
 /* RFC 1071: adds the 16-bit words of the bytes. An odd last byte counts as if 0 followed. */
 static uint32_t sum_words(uint32_t sum, const uint8_t *bytes, size_t len)
@@ -140,52 +72,14 @@ static void store_be16(uint8_t *at, uint16_t value)
 	at[1] = value;
 }
 
-/*
- * Appends the invariant CRC: over 8 bytes of ones in the place of an LRH, then the packet from its IP header on, with ones
- * for all that a router may change. Little-endian, as the CRC of Ethernet.
- */
-static void put_icrc(struct maker *k, const uint8_t *ip, bool is_ipv4)
-{
-	enum { LRH_BYTES = 8, MOST = LRH_BYTES + IPV6_BYTES + UDP_BYTES + BTH_BYTES };
-	const size_t ip_bytes = is_ipv4 ? IPV4_BYTES : IPV6_BYTES, headers = ip_bytes + UDP_BYTES + BTH_BYTES;
-	uint8_t masked[MOST], *copy = masked + LRH_BYTES;
-	uint32_t crc;
-
-	memset(masked, 0xff, LRH_BYTES);
-	memcpy(copy, ip, headers);
-	if (is_ipv4) {
-		copy[1] = copy[8] = 0xff; /* type of service, time to live */
-		store_be16(copy + 10, 0xffff); /* header checksum */
-	} else {
-		copy[0] |= 0x0f; /* traffic class and flow label */
-		memset(copy + 1, 0xff, 3);
-		copy[7] = 0xff; /* hop limit */
-	}
-	store_be16(copy + ip_bytes + 6, 0xffff); /* UDP's checksum */
-	copy[ip_bytes + UDP_BYTES + 4] = 0xff; /* FECN, BECN and reserved bits of the BTH */
-	crc = uvd_crc32(0, masked, LRH_BYTES + headers);
-	crc = htole32(uvd_crc32(crc, ip + headers, k->at - ip - headers));
-	put_bytes(k, &crc, sizeof(crc));
-}
-
 /* ---- Ethernet, IP, UDP ------------------------------------------------------------------------------------------- */
-
-static bool is_ipv4_gid(const union ibv_gid *gid)
-{
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid);
-}
-
-static bool is_ipv4_message(const struct uvd_capture_message *m)
-{
-	return is_ipv4_gid(&m->from) && is_ipv4_gid(&m->to);
-}
 
 /* The GID of a group begins with ff; a group of IPv4 is one of 224.0.0.0/4. Others get a local address, made of the GID. */
 static void put_mac(struct maker *k, const union ibv_gid *gid)
 {
 	if (gid->raw[0] == 0xff) {
 		put_be16(k, 0x3333);
-	} else if (is_ipv4_gid(gid) && gid->raw[12] >> 4 == 0xe) {
+	} else if (uvd_gid_is_ipv4(gid) && gid->raw[12] >> 4 == 0xe) {
 		put_be16(k, 0x0100);
 		put_u8(k, 0x5e);
 		put_u8(k, gid->raw[13] & 0x7f);
@@ -226,10 +120,18 @@ static void put_ipv6(struct maker *k)
 }
 
 /* Both directions of a connection use one port, so that tools show them as one flow. */
-static void put_udp(struct maker *k)
+static struct uvd_udp_flow flow_of(const struct uvd_capture_message *m)
 {
-	put_be16(k, FIRST_UDP_PORT | ((k->m->from_qpn ^ k->m->to_qpn) & 0x3fff));
-	put_be16(k, ROCE_PORT);
+	return (struct uvd_udp_flow){ .from = m->from,
+				      .to = m->to,
+				      .from_port = FIRST_UDP_PORT | ((m->from_qpn ^ m->to_qpn) & 0x3fff),
+				      .to_port = UVD_ROCE_PORT };
+}
+
+static void put_udp(struct maker *k, const struct uvd_udp_flow *flow)
+{
+	put_be16(k, flow->from_port);
+	put_be16(k, flow->to_port);
 	put_be32(k, 0);
 }
 
@@ -262,146 +164,104 @@ static bool maker_is_atomic(const struct uvd_capture_message *m)
 	return m->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || m->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-static bool maker_is_write(const struct uvd_capture_message *m)
-{
-	return m->opcode == IBV_WR_RDMA_WRITE || m->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
-
-static bool has_imm(const struct uvd_capture_message *m)
-{
-	return m->opcode == IBV_WR_SEND_WITH_IMM || m->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
-
 static uint8_t transport_of(enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_UC:
-		return UC;
+		return UVD_TRANSPORT_UC;
 	case IBV_QPT_UD:
-		return UD;
+		return UVD_TRANSPORT_UD;
 	case IBV_QPT_XRC_SEND:
-		return XRC;
+		return UVD_TRANSPORT_XRC;
 	default:
-		return RC;
+		return UVD_TRANSPORT_RC;
 	}
 }
 
-static uint8_t place_in(const struct opcodes *of, const struct maker *k)
+static uint8_t request_operation(const struct maker *k)
 {
-	if (k->is_first)
-		return k->is_last ? of->only : of->first;
-	return k->is_last ? of->last : of->middle;
-}
+	enum uvd_message message = UVD_MESSAGE_SEND;
 
-static uint8_t request_opcode(const struct maker *k)
-{
-	const struct uvd_capture_message *m = k->m;
-	uint8_t opcode;
-
-	switch (m->opcode) {
+	switch (k->m->opcode) {
 	case IBV_WR_RDMA_READ:
-		return READ_REQUEST;
+		return UVD_RDMA_READ_REQUEST;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
-		return CMP_SWAP;
+		return UVD_COMPARE_SWAP;
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return FETCH_ADD;
+		return UVD_FETCH_ADD;
 	case IBV_WR_ATOMIC_WRITE:
-		return ATOMIC_WRITE;
+		return UVD_ATOMIC_WRITE;
 	case IBV_WR_SEND_WITH_INV:
-		if (k->is_last)
-			return k->is_first ? 0x17 : 0x16;
+		message = UVD_MESSAGE_SEND_WITH_INVALIDATE;
+		break;
+	case IBV_WR_SEND_WITH_IMM:
+		message = UVD_MESSAGE_SEND_WITH_IMMEDIATE;
+		break;
+	case IBV_WR_RDMA_WRITE:
+		message = UVD_MESSAGE_WRITE;
+		break;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		message = UVD_MESSAGE_WRITE_WITH_IMMEDIATE;
 		break;
 	default:
 		break;
 	}
-	opcode = place_in(maker_is_write(m) ? &write_opcodes : &send_opcodes, k);
-	return k->is_last && has_imm(m) ? opcode + 1 : opcode;
+	return uvd_operation_of(message, k->is_first, k->is_last);
 }
 
-static uint8_t opcode_of(const struct maker *k)
+static uint8_t operation_of(const struct maker *k)
 {
-	const uint8_t transport = transport_of(k->m->type);
-
 	switch (k->m->kind) {
 	case UVD_CAPTURE_READ_RESPONSE:
-		return transport | place_in(&read_response_opcodes, k);
+		return uvd_operation_of(UVD_MESSAGE_READ_RESPONSE, k->is_first, k->is_last);
 	case UVD_CAPTURE_ATOMIC_RESPONSE:
-		return transport | ATOMIC_ACK;
+		return UVD_ATOMIC_ACKNOWLEDGE;
 	case UVD_CAPTURE_ACK:
-		return transport | ACK;
+		return UVD_ACKNOWLEDGE;
 	default:
-		return transport | request_opcode(k);
+		return request_operation(k);
 	}
 }
 
-static void put_bth(struct maker *k)
+/* RC has all operations: an operation that the type of QP does not have becomes RC's, as the file has whole packets only. */
+static uint8_t opcode_of(const struct maker *k)
 {
-	enum { SOLICITED = 0x80, MIGRATED = 0x40, ASKS_FOR_ACK = 0x80 };
+	const uint8_t operation = operation_of(k), opcode = transport_of(k->m->type) | operation;
+
+	return uvd_opcode_info(opcode)->name ? opcode : UVD_TRANSPORT_RC | operation;
+}
+
+/* All that the message says. The opcode decides which headers, and so which of it, the packet has. */
+static void put_headers(struct maker *k)
+{
 	const struct uvd_capture_message *m = k->m;
-	const bool is_request = m->kind == UVD_CAPTURE_REQUEST;
+	const bool is_request = m->kind == UVD_CAPTURE_REQUEST, swaps = m->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 	const bool is_reliable = m->type != IBV_QPT_UC && m->type != IBV_QPT_UD;
-	uint8_t flags = MIGRATED | (-k->payload_len & 3) << 4;
+	const struct uvd_packet p = {
+		.opcode = opcode_of(k),
+		.solicited = is_request && k->is_last && m->solicited,
+		.migrated = true,
+		.ack_req = is_request && is_reliable && k->is_last,
+		.pkey = m->pkey,
+		.dest_qpn = m->to_qpn,
+		.psn = k->psn,
+		.srqn = m->srqn,
+		.qkey = m->qkey,
+		.src_qpn = m->from_qpn,
+		.va = m->remote_addr,
+		.rkey = m->rkey,
+		.length = m->length,
+		.swap_add = swaps ? m->swap : m->compare_add,
+		.compare = swaps ? m->compare_add : 0,
+		.syndrome = m->syndrome,
+		.msn = m->msn,
+		.original = m->value,
+		.imm = be32toh(m->imm_data),
+		.invalidate_rkey = m->invalidate_rkey,
+		.payload_len = k->payload_len,
+	};
 
-	if (is_request && k->is_last && m->solicited)
-		flags |= SOLICITED;
-	put_u8(k, opcode_of(k));
-	put_u8(k, flags);
-	put_be16(k, m->pkey);
-	put_be32(k, m->to_qpn & 0xffffff);
-	put_u8(k, is_request && is_reliable && k->is_last ? ASKS_FOR_ACK : 0);
-	put_u8(k, k->psn >> 16);
-	put_be16(k, k->psn);
-}
-
-static void put_reth(struct maker *k)
-{
-	put_be64(k, k->m->remote_addr);
-	put_be32(k, k->m->rkey);
-	put_be32(k, k->m->length);
-}
-
-static void put_atomic_eth(struct maker *k)
-{
-	const struct uvd_capture_message *m = k->m;
-	const bool swaps = m->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-
-	put_be64(k, m->remote_addr);
-	put_be32(k, m->rkey);
-	/* The header has the value to swap or to add first, then the one to compare with. */
-	put_be64(k, swaps ? m->swap : m->compare_add);
-	put_be64(k, swaps ? m->compare_add : 0);
-}
-
-static void put_request_headers(struct maker *k)
-{
-	const struct uvd_capture_message *m = k->m;
-
-	if (m->type == IBV_QPT_XRC_SEND)
-		put_be32(k, m->srqn & 0xffffff);
-	if (m->type == IBV_QPT_UD) {
-		put_be32(k, m->qkey);
-		put_be32(k, m->from_qpn & 0xffffff);
-	}
-	if (maker_is_atomic(m))
-		put_atomic_eth(k);
-	else if (k->is_first &&
-		 (maker_is_write(m) || m->opcode == IBV_WR_RDMA_READ || m->opcode == IBV_WR_ATOMIC_WRITE))
-		put_reth(k);
-	if (k->is_last && has_imm(m))
-		put_bytes(k, &m->imm_data, sizeof(m->imm_data));
-	if (k->is_last && m->opcode == IBV_WR_SEND_WITH_INV)
-		put_be32(k, m->invalidate_rkey);
-}
-
-static void put_response_headers(struct maker *k)
-{
-	const struct uvd_capture_message *m = k->m;
-
-	/* The packets in the middle of the answer to a READ have none. */
-	if (k->is_first || k->is_last)
-		put_be32(k, (uint32_t)m->syndrome << 24 | (m->msn & 0xffffff));
-	if (m->kind == UVD_CAPTURE_ATOMIC_RESPONSE)
-		put_be64(k, m->value);
+	k->at += uvd_packet_put_headers(&p, k->at);
 }
 
 static void put_payload(struct maker *k)
@@ -410,7 +270,14 @@ static void put_payload(struct maker *k)
 
 	if (k->payload_len)
 		put_bytes(k, k->payload, k->payload_len);
-	put_bytes(k, &zeros, -k->payload_len & 3);
+	put_bytes(k, &zeros, uvd_packet_pad(k->payload_len));
+}
+
+static void put_icrc(struct maker *k, const struct uvd_udp_flow *flow, const uint8_t *bth)
+{
+	const uint32_t icrc = htole32(uvd_icrc(flow, 0, bth, k->at + UVD_ICRC_BYTES - bth));
+
+	put_bytes(k, &icrc, sizeof(icrc));
 }
 
 /* ---- a message --------------------------------------------------------------------------------------------------- */
@@ -455,8 +322,9 @@ size_t uvd_packet_make(uint8_t *packet, const struct uvd_capture_message *m, con
 		       uint32_t i)
 {
 	struct maker k = maker_of(packet, m, bytes, len, i);
-	const bool is_ipv4 = is_ipv4_message(m);
-	uint8_t *ip = packet + ETH_BYTES;
+	const struct uvd_udp_flow flow = flow_of(m);
+	const bool is_ipv4 = uvd_udp_flow_is_ipv4(&flow);
+	uint8_t *ip = packet + ETH_BYTES, *udp = ip + (is_ipv4 ? IPV4_BYTES : IPV6_BYTES);
 	size_t udp_len;
 
 	if (m->kind == UVD_CAPTURE_FRAME) {
@@ -470,16 +338,12 @@ size_t uvd_packet_make(uint8_t *packet, const struct uvd_capture_message *m, con
 		put_ipv4(&k);
 	else
 		put_ipv6(&k);
-	put_udp(&k);
-	put_bth(&k);
-	if (m->kind == UVD_CAPTURE_REQUEST)
-		put_request_headers(&k);
-	else
-		put_response_headers(&k);
+	put_udp(&k, &flow);
+	put_headers(&k);
 	put_payload(&k);
-	udp_len = k.at - ip - (is_ipv4 ? IPV4_BYTES : IPV6_BYTES) + ICRC_BYTES;
+	udp_len = k.at - udp + UVD_ICRC_BYTES;
 	finish_ip(ip, is_ipv4, udp_len);
-	put_icrc(&k, ip, is_ipv4);
+	put_icrc(&k, &flow, udp + UDP_BYTES);
 	if (!is_ipv4)
 		finish_udp_of_ipv6(ip, udp_len);
 	return k.at - packet;

@@ -7,8 +7,8 @@
 
 /* Ethernet, IPv6, UDP, and the longest headers of InfiniBand; padding and ICRC follow the payload. */
 enum {
-	UVD_PACKET_HEADERS = 14 + 40 + 8 + 12 + 4 + 28 + 4,
-	UVD_PACKET_TRAILER = 3 + 4,
+	UVD_PACKET_HEADERS = 14 + 40 + 8 + UVD_IB_HEADERS_MAX + UVD_IMMDT_BYTES,
+	UVD_PACKET_TRAILER = UVD_IB_TRAILER_MAX,
 	/* Bytes: a path MTU or an Ethernet frame is shorter, and the longest IP packet longer. */
 	UVD_PACKET_MOST_PAYLOAD = 32768
 };
@@ -23,7 +23,5 @@ uint32_t uvd_packets_of(const struct uvd_capture_message *message, uint32_t len)
  */
 size_t uvd_packet_make(uint8_t *packet, const struct uvd_capture_message *message, const uint8_t *bytes, uint32_t len,
 		       uint32_t i);
-/* CRC-32 as Ethernet's, of `len` more bytes. Begin with 0. */
-uint32_t uvd_crc32(uint32_t crc, const void *bytes, size_t len);
 
 #endif
