@@ -180,7 +180,7 @@ static uint8_t transport_of(enum ibv_qp_type type)
 
 static uint8_t request_operation(const struct maker *k)
 {
-	enum uvd_message message = UVD_MESSAGE_SEND;
+	enum uvd_packet_message message = UVD_MESSAGE_SEND;
 
 	switch (k->m->opcode) {
 	case IBV_WR_RDMA_READ:

@@ -72,7 +72,7 @@ const struct uvd_opcode_info *uvd_opcode_info(uint8_t opcode)
 	return &opcodes[opcode];
 }
 
-uint8_t uvd_operation_of(enum uvd_message message, bool is_first, bool is_last)
+uint8_t uvd_operation_of(enum uvd_packet_message message, bool is_first, bool is_last)
 {
 	/* The packets before the last one have no immediate data, and nothing to invalidate. */
 	static const struct {

@@ -137,7 +137,7 @@ struct uvd_opcode_info {
 const struct uvd_opcode_info *uvd_opcode_info(uint8_t opcode);
 
 /* Operations whose messages are cut into packets. */
-enum uvd_message {
+enum uvd_packet_message {
 	UVD_MESSAGE_SEND,
 	UVD_MESSAGE_SEND_WITH_IMMEDIATE,
 	UVD_MESSAGE_SEND_WITH_INVALIDATE,
@@ -147,7 +147,7 @@ enum uvd_message {
 };
 
 /* Returns the operation (enum uvd_operation) of a packet at this place of its message. OR a transport to it. */
-uint8_t uvd_operation_of(enum uvd_message message, bool is_first, bool is_last);
+uint8_t uvd_operation_of(enum uvd_packet_message message, bool is_first, bool is_last);
 
 /* ---- acknowledgements -------------------------------------------------------------------------------------------- */
 

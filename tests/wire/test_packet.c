@@ -288,7 +288,7 @@ END_TEST
 START_TEST(test_a_place_in_a_message_has_its_operation)
 {
 	static const struct {
-		enum uvd_message message;
+		enum uvd_packet_message message;
 		uint8_t first, middle, last, only;
 	} rows[] = {
 		{ UVD_MESSAGE_SEND, 0x00, 0x01, 0x02, 0x04 },

@@ -11,7 +11,8 @@ enum { STREAM_GAP_NS = 20 * 1000, CROWDED_RUN_NS = 5 * 1000 * 1000, LET_GO_NS = 
 static void fabric_timeout(struct soft_qp *qp, unsigned int wait_nr)
 {
 	soft_error_timeout(qp);
-	soft_send_timeout(qp, wait_nr);
+	if (!soft_wire_timeout(qp))
+		soft_send_timeout(qp, wait_nr);
 }
 
 struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
@@ -53,10 +54,16 @@ void uvd_fabric_set_capture(struct uvd_fabric *fabric, struct uvd_capture *captu
 	fabric->capture = capture;
 }
 
+int uvd_fabric_add_wire(struct uvd_fabric *fabric, int fd)
+{
+	return soft_wire_add(fabric, fd);
+}
+
 void uvd_fabric_free(struct uvd_fabric *fabric)
 {
 	if (!fabric)
 		return;
+	soft_wire_destroy(fabric->wire);
 	soft_waker_destroy(&fabric->waker);
 	soft_timers_destroy(&fabric->timers);
 	/* A thread that has not come back from a client's memory still uses the fabric: leak it. */

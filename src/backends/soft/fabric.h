@@ -29,6 +29,12 @@ void uvd_fabric_set_first_qpn(struct uvd_fabric *fabric, uint32_t qpn);
  */
 void uvd_fabric_set_capture(struct uvd_fabric *fabric, struct uvd_capture *capture);
 /*
+ * Gives the network a socket on the wire, as uvd_socket_open_fd() has opened it: QPs then reach addresses beyond this engine. Takes over
+ * the descriptor if it succeeds. Call it before the first device is opened, once for each address, 16 times at most. Returns 0 or a
+ * negative errno.
+ */
+int uvd_fabric_add_wire(struct uvd_fabric *fabric, int fd);
+/*
  * Frees the network after its last device was closed. If a thread is still blocked in a client's memory, it is leaked.
  * NULL is allowed.
  */

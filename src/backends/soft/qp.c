@@ -192,13 +192,14 @@ static void qp_reset(struct soft_qp *qp)
 	soft_send_take_back(qp);
 	while (qp->s_busy || qp->r_busy)
 		pthread_cond_wait(&qp->idle, &qp->lock);
+	soft_wire_disconnect(qp);
 	soft_held_drop(qp);
 	soft_sq_clear(qp);
 	soft_rq_clear(&qp->rq);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->s_kicked = qp->s_started = qp->s_draining = qp->s_drained_event = false;
 	qp->r_taken = qp->r_nak = qp->r_silent = qp->r_established = qp->r_last_wqe = false;
-	qp->s_psn = qp->r_psn = qp->r_msn = 0;
+	qp->s_psn = qp->r_psn = qp->r_msn = qp->s_flight = 0;
 }
 
 static bool ah_is_ok(struct soft_qp *qp, const struct ibv_ah_attr *ah)
@@ -334,6 +335,7 @@ static int qp_transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int
 {
 	enum ibv_qp_state cur = qp->state;
 	enum ibv_qp_state next = mask & IBV_QP_STATE ? attr->qp_state : cur;
+	int err;
 
 	*from = cur;
 	*to = next;
@@ -352,9 +354,16 @@ static int qp_transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int
 		soft_qp_error(qp, due);
 		return 0;
 	}
+	if (next == IBV_QPS_RTR && cur == IBV_QPS_INIT) {
+		err = soft_wire_connect(qp);
+		if (err)
+			return err;
+	}
 	qp->state = next;
 	if (next == IBV_QPS_RTR)
 		qp->r_established = false;
+	if (next == IBV_QPS_RTS)
+		soft_wire_start(qp);
 	if (next == IBV_QPS_SQD && cur == IBV_QPS_RTS)
 		start_draining(qp, (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify, due);
 	else if (next == IBV_QPS_RTS)

@@ -17,6 +17,7 @@
 
 struct soft_held;
 struct soft_request;
+struct soft_wire_qp;
 
 /* ---- a QP -------------------------------------------------------------------------------------------------------- */
 
@@ -86,6 +87,10 @@ struct soft_qp {
 	struct soft_srq *r_srq;
 	struct list_head of_srq; /* among the waiters of waits_at; that SRQ's lock */
 	struct soft_srq *_Atomic waits_at; /* the SRQ that has this QP among its waiters, or NULL */
+
+	struct soft_wire_qp *
+		wire; /* its end of a connection over packets, or NULL; set and freed under the lock. See wire/wire.h */
+	unsigned int s_flight; /* requests that have begun there, beside the one that completes next */
 
 	struct list_head of_raw; /* in the device's list of raw QPs; the list's lock */
 	uint64_t raw_nr; /* 0: in no list */
@@ -179,7 +184,8 @@ struct soft_arrival {
 	/* The way: */
 	enum ibv_qp_type qp_type; /* of the requester */
 	uint32_t src_qpn, psn, packets, qkey;
-	const struct uvd_port_config *port; /* from which it was sent */
+	const struct uvd_port_config
+		*port; /* from which it was sent; NULL: it came as packets, whose carrier has checked the addresses */
 	struct ibv_ah_attr ah; /* to which it was sent */
 	uint16_t pkey;
 	enum ibv_mtu mtu; /* of the requester's path */
@@ -232,6 +238,8 @@ struct soft_request {
 
 /* Returns the number of packets of a message of `length` bytes. */
 uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length);
+/* Returns how many ns the receiver asks the sender to wait, by the timer code of its RNR NAK. */
+uint64_t soft_rnr_ns(unsigned int code);
 /* Sets the operation, and the number of packets, to those of the work request. The QP's type and the MTU are set already. */
 void soft_arrival_set(struct soft_arrival *arrival, const struct soft_send_wqe *wqe);
 /* Checks a request. Returns 0 and its length in bytes; or -EINVAL. Caller holds qp->lock. */
@@ -386,6 +394,11 @@ void soft_recv_flush(struct soft_qp *qp, struct soft_due *due);
  */
 unsigned int soft_recv_look(struct soft_qp *qp, unsigned int most);
 
+/* Does the way between the arrival's port and this one still exist? */
+static inline bool soft_arrival_is_linked(const struct soft_arrival *arrival, const struct uvd_port_config *port)
+{
+	return arrival->port ? soft_port_joined(arrival->port, port) : !uvd_config_port_down(port);
+}
 /* Do state, type, address, partition, and Q_Key or peer, let the request reach this QP? Caller holds qp->lock. */
 bool soft_recv_admits(struct soft_qp *qp, const struct soft_arrival *arrival);
 /*

@@ -130,6 +130,7 @@ struct soft_bucket {
 };
 
 struct soft_group;
+struct soft_wire;
 
 struct soft_mcast_bucket {
 	pthread_rwlock_t lock;
@@ -149,6 +150,7 @@ struct uvd_fabric {
 	struct soft_mcast_bucket mcast[SOFT_MCAST_BUCKETS];
 	struct soft_atomics atomics;
 	struct soft_movers movers;
+	struct soft_wire *wire; /* its sockets, wire/wire.h; NULL: none. It does not change while there are QPs */
 	struct uvd_capture *capture; /* of all traffic; NULL: none. It does not change while there are QPs */
 	/* Longest gap between two runs of a stream. The user's thread looks for the next one for twice this time. */
 	_Atomic uint64_t stream_gap_ns;

@@ -38,6 +38,17 @@ uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length)
 	return length ? ((length - 1) >> (7 + mtu)) + 1 : 1;
 }
 
+/* By the timer code of an RNR NAK: how long the receiver asks the sender to wait, in units of 10 us (IBTA table 45). */
+static const uint32_t rnr_timer[32] = {
+	65536, 1,   2,	 3,   4,    6,	  8,	12,   16,   24,	  32,	48,    64,    96,    128,   192,
+	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+uint64_t soft_rnr_ns(unsigned int code)
+{
+	return rnr_timer[code % 32] * UINT64_C(10000);
+}
+
 static uint32_t packets_of(enum ibv_qp_type qp_type, enum ibv_mtu mtu, const struct soft_send_wqe *wqe)
 {
 	if (qp_type == IBV_QPT_RAW_PACKET || soft_is_local(wqe->opcode))

@@ -125,10 +125,12 @@ void soft_send_complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_
 	sq_pop(qp);
 	if (is_told)
 		soft_cq_add(qp->qp.send_cq, &wc, false, due);
-	qp->s_started = false;
+	qp->s_started = qp->s_flight;
+	if (qp->s_flight)
+		qp->s_flight--;
 	qp->s_retry = qp->attr.retry_cnt;
 	qp->s_rnr_retry = qp->attr.rnr_retry;
-	if (qp->s_draining) {
+	if (qp->s_draining && !qp->s_started) {
 		qp->s_draining = false;
 		if (qp->s_drained_event && qp->state == IBV_QPS_SQD)
 			soft_due_event(due, &qp->qp, IBV_EVENT_SQ_DRAINED);

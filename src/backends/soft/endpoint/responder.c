@@ -252,6 +252,21 @@ static bool are_peers(enum ibv_qp_type receiver, enum ibv_qp_type sender)
 	return receiver == IBV_QPT_XRC_RECV ? sender == IBV_QPT_XRC_SEND : receiver == sender;
 }
 
+/* Did it come from a port that reaches this one? */
+static bool came_here(const struct soft_arrival *arrival, const struct uvd_port_config *port)
+{
+	if (!arrival->port || arrival->is_multicast)
+		return soft_arrival_is_linked(arrival, port);
+	return soft_port_reaches(arrival->port, &arrival->ah, port);
+}
+
+/* Is it of the QP that this one is connected to? */
+static bool is_of_peer(struct soft_qp *qp, const struct soft_arrival *arrival)
+{
+	return qp->attr.dest_qp_num == arrival->src_qpn &&
+	       (!arrival->port || soft_port_reaches(soft_qp_port(qp), &qp->attr.ah_attr, arrival->port));
+}
+
 bool soft_recv_admits(struct soft_qp *qp, const struct soft_arrival *arrival)
 {
 	const struct uvd_port_config *port;
@@ -259,14 +274,9 @@ bool soft_recv_admits(struct soft_qp *qp, const struct soft_arrival *arrival)
 	if (!soft_can_receive(qp->state) || !are_peers(qp->qp.qp_type, arrival->qp_type))
 		return false;
 	port = soft_qp_port(qp);
-	if (arrival->is_multicast ? !soft_port_joined(arrival->port, port)
-				  : !soft_port_reaches(arrival->port, &arrival->ah, port))
+	if (!came_here(arrival, port) || !same_partition(soft_port_pkey(port, qp->attr.pkey_index), arrival->pkey))
 		return false;
-	if (!same_partition(soft_port_pkey(port, qp->attr.pkey_index), arrival->pkey))
-		return false;
-	if (qp->qp.qp_type == IBV_QPT_UD)
-		return qp->attr.qkey == arrival->qkey;
-	return qp->attr.dest_qp_num == arrival->src_qpn && soft_port_reaches(port, &qp->attr.ah_attr, arrival->port);
+	return qp->qp.qp_type == IBV_QPT_UD ? qp->attr.qkey == arrival->qkey : is_of_peer(qp, arrival);
 }
 
 bool soft_packets_fit(const struct soft_qp *qp, enum ibv_mtu mtu, uint32_t length)

@@ -4,6 +4,7 @@
 #define UVD_SOFT_SCHEDULE_H
 
 #include "backends/soft/endpoint/endpoint.h"
+#include "backends/soft/wire/wire.h"
 
 /* ---- budget.c ---------------------------------------------------------------------------------------------------- */
 

@@ -9,15 +9,10 @@
 #include "backends/soft/transport/transport.h"
 #include "util/util.h"
 
-/* By the timer code of an RNR NAK: how long the receiver asks the sender to wait, in units of 10 us (IBTA table 45). */
-static const uint32_t rnr_timer[32] = {
-	65536, 1,   2,	 3,   4,    6,	  8,	12,   16,   24,	  32,	48,    64,    96,    128,   192,
-	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-};
-
 enum {
 	FIRST_LOOK_NS = 20 * 1000,
 	MOST_RNR_NS = 128 * 1000 * 1000, /* of the waits that grow */
+	WIRE_STEP_BYTES = 64 << 10, /* of a QP on the wire */
 	SHORT_BYTES = 4 << 10, /* so much is copied faster than its doorbell is answered */
 };
 
@@ -29,7 +24,7 @@ enum {
  */
 static uint64_t rnr_wait_ns(unsigned int timer, unsigned int grown)
 {
-	const uint64_t least = 1000000, told = rnr_timer[timer % 32] * UINT64_C(10000);
+	const uint64_t least = 1000000, told = soft_rnr_ns(timer);
 	const uint64_t ns = told > least ? told : least, most = ns > MOST_RNR_NS ? ns : MOST_RNR_NS;
 
 	return ns << grown < most ? ns << grown : most;
@@ -364,6 +359,30 @@ static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 	return false;
 }
 
+/* One step of a QP on the wire. Locking and result as of send_step(). */
+static enum step wire_step(struct soft_qp *qp, struct soft_mover *m)
+{
+	switch (soft_wire_run(qp, m, WIRE_STEP_BYTES)) {
+	case SOFT_WIRE_LOST:
+		return STEP_LOST;
+	case SOFT_WIRE_MORE:
+		return STEP_DONE;
+	default:
+		return STEP_NOTHING;
+	}
+}
+
+/* Defers the QP if its budget is spent. Caller holds the lock. Returns true if it was deferred. */
+static bool wire_hands_over(struct soft_qp *qp, struct soft_budget *budget)
+{
+	if (soft_budget_take(budget, WIRE_STEP_BYTES, false))
+		return false;
+	if (soft_defer(qp, budget->of_user_thread))
+		return true;
+	*budget = (struct soft_budget){ .of_user_thread = true };
+	return false;
+}
+
 /* Runs the send queue. Caller holds qp->lock, which is released. Takes over a reference. */
 static void send_run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget)
 {
@@ -379,11 +398,11 @@ static void send_run(struct soft_qp *qp, struct soft_mover *m, struct soft_budge
 	while (done == STEP_DONE) {
 		if (qp->s_wanted && budget->of_user_thread)
 			break;
-		handed_over = send_hands_over(qp, budget);
+		handed_over = qp->wire ? wire_hands_over(qp, budget) : send_hands_over(qp, budget);
 		if (handed_over)
 			break;
-		done = send_step(qp, m, budget, steps, &due);
-		if (done == STEP_NOTHING && soft_stream_has_next(qp, budget, &due))
+		done = qp->wire ? wire_step(qp, m) : send_step(qp, m, budget, steps, &due);
+		if (done == STEP_NOTHING && !qp->wire && soft_stream_has_next(qp, budget, &due))
 			done = STEP_DONE;
 		steps++;
 	}

@@ -63,7 +63,7 @@ static struct soft_outcome rc_refuse(struct soft_inbound *in, enum ibv_wc_status
 				     enum ibv_wc_status at_requester)
 {
 	/* If the link has gone down since the request arrived, for example by an unplug, the NAK is lost. */
-	if (!soft_port_joined(in->arrival->port, soft_qp_port(in->qp)))
+	if (!soft_arrival_is_linked(in->arrival, soft_qp_port(in->qp)))
 		return soft_no_answer;
 	soft_recv_fail(in->qp, here, event, &in->due);
 	return rc_done(at_requester);
@@ -113,18 +113,30 @@ static struct soft_outcome rc_refuse_srq(struct soft_inbound *in)
 	return rc_refuse(in, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 }
 
+static struct soft_outcome rc_refuse_length(struct soft_inbound *in)
+{
+	return rc_refuse(in, IBV_WC_LOC_LEN_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+}
+
+static bool fits_receive(struct soft_inbound *in)
+{
+	const struct soft_recv_wqe *recv = in->qp->r_wqe;
+
+	return !soft_op_is_send(in->arrival->opcode) ||
+	       in->arrival->length <= soft_sge_length(recv->sge, recv->num_sge);
+}
+
 static struct soft_outcome take_receive(struct soft_inbound *in)
 {
 	struct soft_qp *qp = in->qp;
-	struct soft_recv_wqe *recv = qp->r_wqe;
 	struct soft_list list;
 
 	if (!soft_recv_take(qp, &in->due))
 		return rc_send_rnr(qp);
 	if (!soft_op_is_send(in->arrival->opcode))
 		return soft_sent;
-	if (in->arrival->length > soft_sge_length(recv->sge, recv->num_sge))
-		return rc_refuse(in, IBV_WC_LOC_LEN_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	if (!fits_receive(in))
+		return rc_refuse_length(in);
 	list = soft_recv_list(qp);
 	return is_asked_once(in, list.num_sge) || soft_list_ok(&list) ? soft_sent : rc_refuse_receive(in);
 }
@@ -182,7 +194,12 @@ static struct soft_outcome rc_come_again(struct soft_inbound *in)
 	/* The SRQ has been destroyed since the last part, and with it the PD of the R_Key may be gone. */
 	if (is_xrc(qp) && !qp->r_srq)
 		return rc_refuse_srq(in);
-	return soft_op_takes_receive(in->arrival->opcode) && !qp->r_taken ? soft_no_answer : soft_sent;
+	if (!soft_op_takes_receive(in->arrival->opcode))
+		return soft_sent;
+	if (!qp->r_taken)
+		return in->has_late_receive ? take_receive(in) : soft_no_answer;
+	/* How long a SEND is, packets tell as they come. */
+	return fits_receive(in) ? soft_sent : rc_refuse_length(in);
 }
 
 static enum soft_copy_error rc_move_target(struct soft_inbound *in)

@@ -32,6 +32,7 @@ struct soft_inbound {
 	struct soft_qp *qp; /* claimed */
 	uint32_t offset, length; /* of the part, in bytes */
 	bool is_last;
+	bool has_late_receive; /* an RDMA WRITE with immediate data, of which the part before did not say that it is one */
 	bool may_view; /* bytes may be copied directly, and not through the mover's buffer */
 	/* Of the responder, for later parts: */
 	struct soft_due due;

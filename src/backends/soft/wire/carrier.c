@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A QP on the wire: carries requests and answers between its requester, its responder and the packets of its connection. The thread
+ * that has the send queue (s_busy) runs both machines; it claims the QP as a responder for one part of a message at a time, as the local
+ * network does.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backends/soft/wire/internal.h"
+
+/* ---- packets that go out ----------------------------------------------------------------------------------------- */
+
+static void carrier_flush(void *user)
+{
+	struct soft_wire_qp *w = user;
+	struct wire_sender *sender = w->sender;
+
+	/* A full socket buffer loses the rest: the requester's timer sends it again. */
+	if (sender->num && !uvd_config_port_down(soft_qp_port(w->qp)))
+		uvd_socket_send(w->socket, sender->memory, sender->out, sender->num);
+	sender->num = 0;
+}
+
+static void carrier_transmit(void *user, const struct uvd_packet *packet)
+{
+	struct soft_wire_qp *w = user;
+	struct wire_sender *sender = w->sender;
+	struct uvd_socket_out *out;
+
+	if (sender->num == UVD_SOCKET_BATCH)
+		carrier_flush(w);
+	out = &sender->out[sender->num++];
+	out->to = w->peer;
+	out->to_port = 0;
+	out->head_len = uvd_packet_put_headers(packet, out->head);
+	out->num_iov = packet->payload_len ? 1 : 0;
+	out->iov[0] = (struct iovec){ (void *)packet->payload, packet->payload_len };
+	out->err = 0;
+}
+
+static void carrier_count(void *user, enum uvd_port_counter which)
+{
+	struct soft_wire_qp *w = user;
+
+	soft_count_at_port(w->qp->dev, soft_qp_port(w->qp), which, 1);
+}
+
+static uint8_t *carrier_buffer(void *user)
+{
+	struct soft_wire_qp *w = user;
+
+	return w->m->buffer;
+}
+
+/* ---- the requester's operations ---------------------------------------------------------------------------------- */
+
+static const struct soft_send_wqe *requester_peek(void *user, unsigned int n)
+{
+	struct soft_wire_qp *w = user;
+	struct soft_send_wqe *wqe = NULL;
+
+	if (n >= WIRE_REQUESTS)
+		return NULL;
+	pthread_mutex_lock(&w->qp->lock);
+	if (n < w->requester.num || w->qp->state == IBV_QPS_RTS)
+		wqe = soft_sq_peek(w->qp, n);
+	pthread_mutex_unlock(&w->qp->lock);
+	return wqe;
+}
+
+static struct soft_list list_of(struct soft_wire_qp *w, const struct soft_send_wqe *wqe)
+{
+	const unsigned int access = soft_op_brings_back(wqe->opcode) ? IBV_ACCESS_LOCAL_WRITE : 0;
+
+	return (struct soft_list){ w->qp->qp.pd, wqe->sge, wqe->num_sge, access };
+}
+
+static struct soft_outcome outcome_of(enum soft_copy_error err)
+{
+	switch (err) {
+	case SOFT_COPY_OK:
+		return soft_sent;
+	case SOFT_COPY_LOST:
+		return soft_lost;
+	case SOFT_COPY_CUT:
+		return soft_no_answer;
+	default:
+		return soft_bad_memory;
+	}
+}
+
+static struct soft_outcome requester_check(void *user, const struct soft_send_wqe *wqe)
+{
+	const struct soft_list list = list_of(user, wqe);
+
+	/* The answer's place is checked when the answer is there: the responder's error wins. */
+	if (wqe->is_inline || soft_op_brings_back(wqe->opcode) || soft_list_ok(&list))
+		return soft_sent;
+	return soft_bad_memory;
+}
+
+static struct soft_outcome requester_gather(void *user, const struct soft_send_wqe *wqe, uint32_t offset, uint32_t len,
+					    const uint8_t **bytes)
+{
+	struct soft_wire_qp *w = user;
+	const struct soft_list list = list_of(w, wqe);
+
+	if (wqe->is_inline || !len) {
+		*bytes = wqe->data + (len ? offset : 0);
+		return soft_sent;
+	}
+	*bytes = w->m->buffer;
+	return outcome_of(soft_list_move(w->m, SOFT_AT_REQUESTER, &list, offset, w->m->buffer, len, false));
+}
+
+static struct soft_outcome requester_scatter(void *user, const struct soft_send_wqe *wqe, uint32_t offset, uint32_t len)
+{
+	struct soft_wire_qp *w = user;
+	const struct soft_list list = list_of(w, wqe);
+
+	if (!len)
+		return soft_list_ok(&list) ? soft_sent : soft_bad_memory;
+	return outcome_of(soft_list_move(w->m, SOFT_AT_REQUESTER, &list, offset, w->m->buffer, len, true));
+}
+
+static struct soft_outcome requester_local(void *user, const struct soft_send_wqe *wqe)
+{
+	struct soft_wire_qp *w = user;
+	struct soft_request req = { .qp = w->qp, .wqe = (struct soft_send_wqe *)wqe };
+
+	return soft_local_send(w->m, &req);
+}
+
+static void requester_complete(void *user, enum ibv_wc_status status)
+{
+	struct soft_wire_qp *w = user;
+	struct soft_qp *qp = w->qp;
+	struct soft_send_wqe *wqe;
+
+	pthread_mutex_lock(&qp->lock);
+	wqe = soft_sq_peek(qp, 0);
+	if (wqe && qp->state != IBV_QPS_RESET) {
+		qp->s_flight = w->requester.num;
+		qp->s_psn = w->requester.una;
+		if (status == IBV_WC_SUCCESS)
+			soft_send_complete(qp, wqe, status, &w->due);
+		else
+			soft_send_fail(qp, wqe, status, &w->due);
+	}
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&w->due);
+}
+
+static const struct wire_requester_ops requester_ops = {
+	.peek = requester_peek,
+	.check = requester_check,
+	.gather = requester_gather,
+	.buffer = carrier_buffer,
+	.scatter = requester_scatter,
+	.local = requester_local,
+	.transmit = carrier_transmit,
+	.flush = carrier_flush,
+	.complete = requester_complete,
+	.count = carrier_count,
+};
+
+/* ---- the responder's operations ---------------------------------------------------------------------------------- */
+
+static void responder_unclaim(struct soft_wire_qp *w, struct soft_inbound *in, bool goes_on)
+{
+	soft_rc_leave_srq(in, goes_on);
+	soft_unclaim(w->m, &in->due);
+	soft_rc_put_srqs(in);
+}
+
+/* The packets of a request contradict each other. */
+static void refuse_packets(struct soft_wire_qp *w, struct soft_inbound *in)
+{
+	soft_recv_fail(in->qp, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, &in->due);
+	responder_unclaim(w, in, false);
+}
+
+/* Caller has claimed the QP and holds its lock. */
+static struct soft_outcome responder_execute(struct soft_wire_qp *w, struct soft_inbound *in, bool is_copy)
+{
+	struct soft_outcome outcome = soft_rc_take(in);
+
+	if (soft_is_sent(outcome) && in->is_last && !is_copy)
+		outcome = soft_rc_execute(in);
+	if (!w->m->responder.qp) {
+		/* Whoever has taken it from the mover has its SRQ, too: see soft_recv_give_up(). */
+		in->srq = NULL;
+		soft_rc_put_srqs(in);
+		return soft_lost;
+	}
+	if (soft_is_sent(outcome) && in->is_last && soft_op_takes_receive(in->arrival->opcode)) {
+		w->is_claimed = true;
+		return outcome;
+	}
+	if (soft_is_sent(outcome) && in->is_last && !is_copy)
+		soft_rc_complete(in);
+	responder_unclaim(w, in, soft_is_sent(outcome));
+	return outcome;
+}
+
+static struct soft_outcome responder_take(void *user, const struct soft_arrival *arrival, uint32_t offset,
+					  uint32_t length, bool is_last, bool is_copy)
+{
+	struct soft_wire_qp *w = user;
+	struct soft_mover *m = w->m;
+	struct soft_inbound copy, *in = is_copy ? &copy : &w->in;
+	struct soft_arrival again;
+	struct soft_outcome outcome = soft_no_answer;
+
+	if (!offset || is_copy)
+		*in = (struct soft_inbound){ .has_late_receive = true };
+	in->m = m;
+	in->qp = soft_claim(m, w->wire->fabric, w->qp->qp.qp_num);
+	if (!in->qp)
+		return m->requester.qp ? soft_no_answer : soft_lost;
+	if (!arrival) {
+		refuse_packets(w, in);
+		return outcome;
+	}
+	in->arrival = arrival;
+	in->offset = offset;
+	in->length = length;
+	in->is_last = is_last;
+	if (is_copy) {
+		/* Out of turn, and each part as a READ of its own. */
+		again = *arrival;
+		again.psn = in->qp->r_psn;
+		again.remote_addr += offset;
+		again.length = length;
+		in->arrival = &again;
+		in->offset = 0;
+	}
+	soft_rc_use_srq(in);
+	outcome = responder_execute(w, in, is_copy);
+	return m->requester.qp || w->is_claimed ? outcome : soft_lost;
+}
+
+static void responder_finish(void *user)
+{
+	struct soft_wire_qp *w = user;
+
+	if (!w->is_claimed)
+		return;
+	w->is_claimed = false;
+	soft_rc_complete(&w->in);
+	responder_unclaim(w, &w->in, true);
+}
+
+static const struct wire_responder_ops responder_ops = {
+	.buffer = carrier_buffer,
+	.take = responder_take,
+	.finish = responder_finish,
+	.transmit = carrier_transmit,
+	.flush = carrier_flush,
+	.count = carrier_count,
+};
+
+/* ---- packets that come in ---------------------------------------------------------------------------------------- */
+
+void wire_letters_free(struct soft_qp *qp, struct wire_letters *letters)
+{
+	struct wire_letter *letter;
+
+	while ((letter = letters->first)) {
+		letters->first = letter->next;
+		uvd_uncharge_bytes(qp->qp.account, letter->charged);
+		free(letter);
+	}
+	letters->last = &letters->first;
+	letters->num = 0;
+}
+
+static struct wire_letter *letter_new(struct soft_qp *qp, const struct uvd_packet *packet)
+{
+	const uint32_t size = sizeof(struct wire_letter) + packet->payload_len;
+	struct wire_letter *letter;
+
+	if (uvd_charge_bytes(qp->qp.account, size))
+		return NULL;
+	letter = malloc(size);
+	if (!letter) {
+		uvd_uncharge_bytes(qp->qp.account, size);
+		return NULL;
+	}
+	letter->next = NULL;
+	letter->charged = size;
+	letter->packet = *packet;
+	letter->packet.payload = letter->payload;
+	memcpy(letter->payload, packet->payload, packet->payload_len);
+	return letter;
+}
+
+/* Is the packet one of the QP's connection? Its source port means nothing: rxe changes it. Caller holds qp->lock. */
+static bool is_of_connection(const struct soft_wire_qp *w, const struct uvd_socket *socket,
+			     const struct uvd_socket_in *in, const struct uvd_packet *packet)
+{
+	return w && w->socket == socket && (packet->opcode & UVD_TRANSPORT_MASK) == w->connection.transport &&
+	       !memcmp(&in->from, &w->peer, sizeof(w->peer)) && soft_can_receive(w->qp->state);
+}
+
+void wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const struct uvd_socket_in *in,
+		  const struct uvd_packet *packet)
+{
+	struct wire_letter *letter;
+	struct soft_wire_qp *w;
+
+	pthread_mutex_lock(&qp->lock);
+	w = qp->wire;
+	/* A packet beyond what may wait is lost, as one that the socket has no room for is. */
+	if (is_of_connection(w, socket, in, packet) && w->inbox.num < WIRE_INBOX) {
+		letter = letter_new(qp, packet);
+		if (letter) {
+			*w->inbox.last = letter;
+			w->inbox.last = &letter->next;
+			w->inbox.num++;
+		}
+		if (!qp->s_busy && !qp->s_deferred)
+			soft_defer(qp, false);
+	}
+	pthread_mutex_unlock(&qp->lock);
+}
+
+static bool is_answer(const struct uvd_packet *packet)
+{
+	return uvd_opcode_info(packet->opcode)->is & UVD_IS_RESPONSE;
+}
+
+/* Removes the first num letters. */
+static void work_done(struct soft_wire_qp *w, unsigned int num)
+{
+	struct wire_letters done = { .first = w->work.first, .num = num };
+	struct wire_letter **end = &done.first;
+
+	for (unsigned int i = 0; i < num; i++)
+		end = &(*end)->next;
+	w->work.first = *end;
+	*end = NULL;
+	if (!w->work.first)
+		w->work.last = &w->work.first;
+	w->work.num -= num;
+	wire_letters_free(w->qp, &done);
+}
+
+/* Takes the packets at the head of the work that are of one kind. Returns false in the case of SOFT_LOST. */
+static bool take_some(struct soft_wire_qp *w)
+{
+	struct uvd_packet packets[UVD_SOCKET_BATCH];
+	const bool answers = is_answer(&w->work.first->packet);
+	struct soft_outcome outcome = soft_sent;
+	unsigned int num = 0;
+
+	for (struct wire_letter *l = w->work.first; l && num < UVD_SOCKET_BATCH; l = l->next) {
+		if (is_answer(&l->packet) != answers)
+			break;
+		packets[num++] = l->packet;
+	}
+	if (!answers)
+		num = wire_responder_requests(&w->responder, packets, num, &outcome);
+	else if (w->sends)
+		outcome = wire_requester_answers(&w->requester, packets, num, uvd_now_ns());
+	if (outcome.kind == SOFT_LOST)
+		return false;
+	work_done(w, num);
+	return true;
+}
+
+/* Takes all that has arrived. Returns false in the case of SOFT_LOST. */
+static bool take_all(struct soft_wire_qp *w)
+{
+	while (!soft_gone(w->qp)) {
+		if (wire_responder_is_reading(&w->responder)) {
+			if (wire_responder_read(&w->responder).kind == SOFT_LOST)
+				return false;
+		} else if (!w->work.first) {
+			break;
+		} else if (!take_some(w)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- a run ------------------------------------------------------------------------------------------------------- */
+
+/* Moves what has arrived to the work. Caller holds qp->lock. */
+static void open_inbox(struct soft_wire_qp *w)
+{
+	if (!w->inbox.first)
+		return;
+	*w->work.last = w->inbox.first;
+	w->work.last = w->inbox.last;
+	w->work.num += w->inbox.num;
+	w->inbox = (struct wire_letters){ .last = &w->inbox.first };
+}
+
+static bool carrier_send(struct soft_wire_qp *w, uint32_t budget)
+{
+	const uint64_t now = uvd_now_ns();
+
+	if (!w->sends || soft_gone(w->qp))
+		return true;
+	return wire_requester_tick(&w->requester, now).kind != SOFT_LOST &&
+	       wire_requester_send(&w->requester, now, budget).kind != SOFT_LOST;
+}
+
+/* Arms the QP's timer, unless it expires early enough. Caller holds qp->lock. */
+static void arm_timer(struct soft_wire_qp *w)
+{
+	const uint64_t at = w->sends ? wire_requester_deadline(&w->requester) : 0, now = uvd_now_ns();
+
+	if (!at || (w->timer_at && w->timer_at <= at) || soft_gone(w->qp))
+		return;
+	w->timer_at = at;
+	soft_timer_arm(&w->wire->fabric->timers, w->qp, at > now ? at - now : 1);
+}
+
+bool soft_wire_timeout(struct soft_qp *qp)
+{
+	bool is_ours;
+
+	pthread_mutex_lock(&qp->lock);
+	is_ours = qp->wire;
+	if (is_ours) {
+		qp->wire->timer_at = 0;
+		/* The thread that runs it arms the timer again. If no thread can be started, the timer tries again. */
+		if (!qp->s_busy && !qp->s_deferred && !soft_gone(qp) && !soft_defer(qp, false))
+			soft_timer_arm(&qp->dev->fabric->timers, qp, UINT64_C(1000000));
+	}
+	pthread_mutex_unlock(&qp->lock);
+	return is_ours;
+}
+
+enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint32_t budget)
+{
+	struct soft_wire_qp *w = qp->wire;
+	struct soft_wire *wire = w->wire;
+	struct soft_due due = { 0 };
+	struct wire_sender *sender;
+	bool more = false, kept;
+
+	if (qp->state == IBV_QPS_ERR)
+		soft_send_flush(qp, &due);
+	open_inbox(w);
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
+	sender = wire_sender_get(wire);
+	if (sender) {
+		w->m = m;
+		w->sender = sender;
+		kept = take_all(w) && carrier_send(w, budget);
+		sender->num = 0;
+		wire_sender_put(wire, sender);
+		if (!kept)
+			return SOFT_WIRE_LOST;
+		more = w->sends && wire_requester_may_send(&w->requester);
+	}
+	pthread_mutex_lock(&qp->lock);
+	if (soft_gone(qp)) {
+		wire_letters_free(qp, &w->work);
+		wire_letters_free(qp, &w->inbox);
+		return SOFT_WIRE_IDLE;
+	}
+	qp->s_started = w->requester.num;
+	arm_timer(w);
+	return sender && (w->inbox.first || w->work.first || more) ? SOFT_WIRE_MORE : SOFT_WIRE_IDLE;
+}
+
+/* ---- connections ------------------------------------------------------------------------------------------------- */
+
+static uint8_t transport_of(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC ? UVD_TRANSPORT_RC : UVD_TRANSPORT_XRC;
+}
+
+static bool is_own_gid(const struct uvd_port_config *port, const union ibv_gid *gid)
+{
+	for (unsigned int i = 0; i < port->num_gids; i++)
+		if (uvd_config_has_gid(port, i) && !memcmp(&port->gids[i], gid, sizeof(*gid)))
+			return true;
+	return false;
+}
+
+/* Returns the socket from which the QP reaches its destination, or NULL: that is in this engine, or cannot be reached. */
+static struct uvd_socket *way_out(struct soft_qp *qp)
+{
+	const struct uvd_port_config *port = soft_qp_port(qp);
+	const struct ibv_ah_attr *ah = &qp->attr.ah_attr;
+
+	if (!qp->dev->fabric->wire || port->link_layer != IBV_LINK_LAYER_ETHERNET || !ah->is_global ||
+	    !uvd_config_has_gid(port, ah->grh.sgid_index) || is_own_gid(port, &ah->grh.dgid))
+		return NULL;
+	return wire_socket_of(qp->dev->fabric->wire, &port->gids[ah->grh.sgid_index]);
+}
+
+static void wire_set_connection(struct soft_wire_qp *w)
+{
+	struct soft_qp *qp = w->qp;
+
+	w->connection = (struct wire_connection){
+		.transport = transport_of(qp->qp.qp_type),
+		.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
+		.dest_qpn = qp->attr.dest_qp_num,
+		.mtu = 128u << qp->attr.path_mtu,
+		.mtu_code = qp->attr.path_mtu,
+	};
+}
+
+int soft_wire_connect(struct soft_qp *qp)
+{
+	const unsigned int most =
+		qp->attr.max_dest_rd_atomic < WIRE_RECORDS ? qp->attr.max_dest_rd_atomic : WIRE_RECORDS;
+	struct uvd_socket *socket;
+	struct soft_wire_qp *w;
+
+	if (!soft_is_reliable(qp))
+		return 0;
+	socket = way_out(qp);
+	if (!socket)
+		return 0;
+	if (uvd_charge_bytes(qp->qp.account, sizeof(*w)))
+		return -ENOMEM;
+	w = calloc(1, sizeof(*w));
+	if (!w) {
+		uvd_uncharge_bytes(qp->qp.account, sizeof(*w));
+		return -ENOMEM;
+	}
+	w->qp = qp;
+	w->wire = qp->dev->fabric->wire;
+	w->socket = socket;
+	w->peer = qp->attr.ah_attr.grh.dgid;
+	w->inbox.last = &w->inbox.first;
+	w->work.last = &w->work.first;
+	wire_set_connection(w);
+	wire_responder_init(&w->responder, &responder_ops, w, &w->connection, qp->r_psn, w->records, most ?: 1);
+	qp->wire = w;
+	return 0;
+}
+
+void soft_wire_start(struct soft_qp *qp)
+{
+	struct soft_wire_qp *w = qp->wire;
+	struct wire_requester *r = w ? &w->requester : NULL;
+
+	if (!w)
+		return;
+	if (!w->sends)
+		wire_requester_init(r, &requester_ops, w, &w->connection, qp->s_psn, WIRE_WINDOW_MOST);
+	w->sends = true;
+	r->timeout_ns = qp->attr.timeout ? UINT64_C(4096) << qp->attr.timeout : 0;
+	r->retry_cnt = qp->attr.retry_cnt;
+	r->rnr_retry = qp->attr.rnr_retry;
+	r->max_rd_atomic = qp->attr.max_rd_atomic;
+}
+
+void soft_wire_disconnect(struct soft_qp *qp)
+{
+	struct soft_wire_qp *w = qp->wire;
+
+	if (!w)
+		return;
+	qp->wire = NULL;
+	wire_letters_free(qp, &w->work);
+	wire_letters_free(qp, &w->inbox);
+	soft_timer_disarm(&qp->dev->fabric->timers, qp);
+	uvd_uncharge_bytes(qp->qp.account, sizeof(*w));
+	free(w);
+}

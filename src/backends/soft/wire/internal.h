@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What link.c and carrier.c share. */
+#ifndef UVD_SOFT_WIRE_INTERNAL_H
+#define UVD_SOFT_WIRE_INTERNAL_H
+
+#include <pthread.h>
+#include "backends/soft/wire/responder.h"
+#include "backends/soft/wire/wire.h"
+#include "util/util.h"
+
+enum {
+	WIRE_INBOX =
+		256, /* packets for one QP that wait for its thread, at most: twice what the kernel's rxe sends at once */
+	WIRE_RECORDS = 16,
+};
+
+/* A packet that waits for its QP's thread. */
+struct wire_letter {
+	struct wire_letter *next;
+	uint32_t charged; /* bytes, to the QP's account */
+	struct uvd_packet packet; /* its payload is in `payload` */
+	uint8_t payload[];
+};
+
+struct wire_letters {
+	struct wire_letter *first, **last;
+	unsigned int num;
+};
+
+/* The sockets of an engine. */
+struct soft_wire {
+	struct uvd_fabric *fabric;
+	struct uvd_socket *sockets[SOFT_WIRE_ADDRESSES];
+	unsigned int num;
+	int wake; /* an eventfd: ends the receiver's thread */
+	pthread_t thread;
+	bool running;
+	pthread_mutex_t lock; /* of what follows */
+	struct wire_sender *senders; /* free ones */
+};
+
+/* What one thread needs to send: lent to it while it runs a QP. */
+struct wire_sender {
+	struct wire_sender *next;
+	struct uvd_socket_sender *memory;
+	unsigned int num;
+	struct uvd_socket_out out[UVD_SOCKET_BATCH];
+};
+
+struct wire_sender *wire_sender_get(struct soft_wire *wire);
+void wire_sender_put(struct soft_wire *wire, struct wire_sender *sender);
+/* Returns the socket with this address, or NULL. */
+struct uvd_socket *wire_socket_of(struct soft_wire *wire, const union ibv_gid *gid);
+
+/*
+ * A QP's end of a connection. The thread that has s_busy owns all of it but the inbox, which is under qp->lock.
+ */
+struct soft_wire_qp {
+	struct soft_qp *qp;
+	struct soft_wire *wire;
+	struct uvd_socket *socket; /* of its source GID */
+	union ibv_gid peer;
+	bool sends; /* it has been in RTS */
+	struct wire_connection connection;
+	struct wire_letters inbox;
+	uint64_t timer_at; /* when the QP's timer expires; 0: it is not armed. qp->lock */
+
+	struct wire_letters work; /* taken out of the inbox */
+	struct wire_requester requester;
+	struct wire_responder responder;
+	struct wire_record records[WIRE_RECORDS];
+	struct soft_inbound in; /* the message that has begun, at our responder */
+	bool is_claimed; /* take() has left the QP claimed, for finish() */
+	/* While a thread runs it: */
+	struct soft_mover *m;
+	struct wire_sender *sender;
+	struct soft_due due;
+};
+
+/* A packet of a socket for this QP. Copies it, and makes a thread of the QP's user take it. Caller holds no lock. */
+void wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const struct uvd_socket_in *in,
+		  const struct uvd_packet *packet);
+void wire_letters_free(struct soft_qp *qp, struct wire_letters *letters);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The wire as a carrier: connections of QPs to other engines and adapters, over RoCE v2 packets. docs/wire.md has its rules. A QP whose
+ * destination GID is not one of this engine gets a struct soft_wire_qp when it goes to RTR.
+ */
+#ifndef UVD_SOFT_WIRE_H
+#define UVD_SOFT_WIRE_H
+
+#include "backends/soft/transport/transport.h"
+
+struct soft_wire;
+
+enum { SOFT_WIRE_ADDRESSES = 16 };
+
+/* ---- link.c: the sockets of a fabric ------------------------------------------------------------------------------ */
+
+/* Adds a socket, which it takes over if it succeeds; the first one starts the receiver's thread. Returns 0 or a negative errno. */
+int soft_wire_add(struct uvd_fabric *fabric, int fd);
+/* Ends the receiver's thread, after the last QP. */
+void soft_wire_destroy(struct soft_wire *wire);
+
+/* ---- carrier.c: a QP on the wire ---------------------------------------------------------------------------------- */
+
+/*
+ * The QP goes to RTR: connects it, if its address is beyond this engine. Caller holds qp->lock, and nobody has claimed the QP. Returns 0;
+ * -EINVAL: its path MTU is more than the port's; -ENOMEM.
+ */
+int soft_wire_connect(struct soft_qp *qp);
+/* The QP goes to RTS: it begins to send with its PSN. Caller holds qp->lock. */
+void soft_wire_start(struct soft_qp *qp);
+/* Frees qp->wire, if it has one. Caller holds qp->lock; no thread has s_busy or r_busy. */
+void soft_wire_disconnect(struct soft_qp *qp);
+
+enum soft_wire_step {
+	SOFT_WIRE_MORE, /* there is more to do at once */
+	SOFT_WIRE_IDLE,
+	SOFT_WIRE_LOST, /* the QP was taken from the mover; qp->lock is not held */
+};
+/*
+ * Takes what has arrived for the QP, and sends what it may send, up to `budget` bytes. Caller holds qp->lock, which is released meanwhile,
+ * and has s_busy.
+ */
+enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint32_t budget);
+/* The QP's timer has expired. Returns true if that was the wire's concern. Caller holds no lock. */
+bool soft_wire_timeout(struct soft_qp *qp);
+
+#endif
