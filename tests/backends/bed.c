@@ -6,12 +6,35 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/backends/bed.h"
+#include "wire/wire.h"
 #include "tests/backends/bed_mapped.h"
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 static void dev_event(struct uvd_ibdev *dev, enum ibv_event_type type, uint8_t port)
 {
+}
+
+bool bed_is_on_wire(void)
+{
+	return getenv("BED_WIRE");
+}
+
+/* On the wire an address of the loopback interface that no other process takes at this time. */
+static union ibv_gid side_gid(int nr)
+{
+	const int pid = getpid();
+	union ibv_gid gid = { 0 };
+
+	if (bed_is_on_wire()) {
+		gid = (union ibv_gid){ .raw = { [10] = 0xff, 0xff, 127, pid >> 14, pid >> 6, (pid & 63) << 2 | (nr + 1) } };
+		gid.raw[13] |= 0x80; /* not 127.0.0.1 */
+		return gid;
+	}
+	gid.raw[0] = 0xfe;
+	gid.raw[1] = 0x80;
+	gid.raw[15] = nr + 1;
+	return gid;
 }
 
 static void side_open(struct side *side, const struct uvd_backend *ops, struct uvd_fabric *fabric, int nr, uint8_t ll)
@@ -48,6 +71,8 @@ static void side_open(struct side *side, const struct uvd_backend *ops, struct u
 		.max_inline_data = 256,
 	};
 	port->lid = ll == IBV_LINK_LAYER_INFINIBAND ? nr + 1 : 0;
+	if (bed_is_on_wire())
+		ll = IBV_LINK_LAYER_ETHERNET;
 	if (bed_is_mapped()) {
 		/*
 		 * As of the persona rxe: its ports are Ethernet, and the room of a request holds entries or inline
@@ -60,9 +85,7 @@ static void side_open(struct side *side, const struct uvd_backend *ops, struct u
 	port->max_mtu = port->active_mtu = IBV_MTU_4096;
 	port->gid_tbl_len = 8;
 	port->num_gids = 1;
-	port->gids[0].raw[0] = 0xfe;
-	port->gids[0].raw[1] = 0x80;
-	port->gids[0].raw[15] = nr + 1;
+	port->gids[0] = side_gid(nr);
 	port->num_pkeys = 3;
 	port->pkeys[0] = 0xffff;
 	port->pkeys[1] = 0x7fff;
@@ -221,6 +244,15 @@ void free_qp(struct end *end)
 
 /* ---- bed --------------------------------------------------------------------------------------------------------- */
 
+static void bed_add_wire(struct uvd_fabric *fabric, int nr)
+{
+	const struct uvd_socket_address address = { .gid = side_gid(nr) };
+	const int fd = uvd_socket_open_fd(&address, NULL);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(uvd_fabric_add_wire(fabric, fd), 0);
+}
+
 void bed_open(struct bed *bed, const struct uvd_backend *ops, uint8_t link_layer)
 {
 	memset(bed, 0, sizeof(*bed));
@@ -230,12 +262,18 @@ void bed_open(struct bed *bed, const struct uvd_backend *ops, uint8_t link_layer
 		bed->fabric = uvd_fabric_new(NULL);
 		ck_assert_ptr_nonnull(bed->fabric);
 	}
+	if (bed_is_on_wire()) {
+		bed->other = uvd_fabric_new(NULL);
+		ck_assert_ptr_nonnull(bed->other);
+		bed_add_wire(bed->fabric, 0);
+		bed_add_wire(bed->other, 1);
+	}
 	for (int i = 0; i < 2; i++) {
 		struct end *end = &bed->end[i];
 
-		side_open(&bed->side[i], ops, bed->fabric, i, link_layer);
+		side_open(&bed->side[i], ops, i && bed->other ? bed->other : bed->fabric, i, link_layer);
 		end->side = &bed->side[i];
-		end->timeout = 8; /* about 1 ms */
+		end->timeout = bed_is_on_wire() ? 14 : 8; /* about 67 ms: packets wait for threads; else 1 ms */
 		end->retry_cnt = 3;
 		end->rnr_retry = 7;
 		end->min_rnr_timer = 1;
@@ -299,6 +337,7 @@ void bed_close(struct bed *bed)
 	side_close(&bed->side[1]);
 	if (bed->fabric)
 		uvd_fabric_free(bed->fabric);
+	uvd_fabric_free(bed->other);
 	bed_queues_free();
 	memset(bed, 0, sizeof(*bed)); /* LeakSanitizer would not report memory that a stale pointer reaches */
 }

@@ -39,6 +39,7 @@ struct end {
 struct bed {
 	const struct uvd_backend *ops;
 	struct uvd_fabric *fabric;
+	struct uvd_fabric *other; /* on the wire: that of side[1]; else NULL */
 	struct side side[2];
 	struct end end[2];
 	/* For the QPs and CQs that are made next. cqe 0: 64 entries. */
@@ -53,6 +54,16 @@ struct bed {
  * docs/conformance.md shows that for each statement.
  */
 bool bed_is_mapped(void);
+/*
+ * BED_WIRE=1: each side has an engine of its own, with a socket at an address of the loopback interface. Both are RoCE v2 devices, and
+ * all that goes between them are packets. A test of what packets do otherwise, or cannot do, is added by add_local_test(), which says why.
+ */
+bool bed_is_on_wire(void);
+#define add_local_test(t, test, why) \
+	do { \
+		if (!bed_is_on_wire()) \
+			tcase_add_test(t, test); \
+	} while (0)
 #define add_own_queue_loop_test(t, test, from, to, why) \
 	do { \
 		if (!bed_is_mapped()) \

@@ -186,6 +186,7 @@ struct soft_arrival {
 	uint32_t src_qpn, psn, packets, qkey;
 	const struct uvd_port_config
 		*port; /* from which it was sent; NULL: it came as packets, whose carrier has checked the addresses */
+	union ibv_gid from; /* of a datagram that came as a packet */
 	struct ibv_ah_attr ah; /* to which it was sent */
 	uint16_t pkey;
 	enum ibv_mtu mtu; /* of the requester's path */

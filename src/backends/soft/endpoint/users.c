@@ -66,6 +66,9 @@ static uint64_t user_key(const struct uvd_account *account, const struct uvd_con
 
 static uint64_t soft_qp_user(const struct soft_qp *qp)
 {
+	/* An XRC target has no PD. Without an account it is its device's own user. */
+	if (!qp->qp.account && !qp->qp.pd)
+		return (uintptr_t)qp->dev;
 	return user_key(qp->qp.account, qp->qp.account ? NULL : qp->qp.pd->context);
 }
 

@@ -183,6 +183,8 @@ static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *r
 	case IBV_QPT_UC:
 		return soft_uc_send(m, req);
 	default:
+		if (soft_wire_leads_to(req))
+			return soft_wire_send_datagram(m, req);
 		return soft_datagram_send(m, req);
 	}
 }
@@ -383,6 +385,24 @@ static bool wire_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 	return false;
 }
 
+static bool hands_over(struct soft_qp *qp, struct soft_budget *budget)
+{
+	if (soft_wire_is_connected(qp) || soft_wire_has_work(qp))
+		return wire_hands_over(qp, budget);
+	return send_hands_over(qp, budget);
+}
+
+/* As send_step(): of a QP on the wire, what has arrived comes first. */
+static enum step run_step(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget, unsigned int steps,
+			  struct soft_due *due)
+{
+	enum step done = qp->wire ? wire_step(qp, m) : STEP_NOTHING;
+
+	if (done != STEP_NOTHING || soft_wire_is_connected(qp))
+		return done;
+	return send_step(qp, m, budget, steps, due);
+}
+
 /* Runs the send queue. Caller holds qp->lock, which is released. Takes over a reference. */
 static void send_run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget)
 {
@@ -398,10 +418,10 @@ static void send_run(struct soft_qp *qp, struct soft_mover *m, struct soft_budge
 	while (done == STEP_DONE) {
 		if (qp->s_wanted && budget->of_user_thread)
 			break;
-		handed_over = qp->wire ? wire_hands_over(qp, budget) : send_hands_over(qp, budget);
+		handed_over = hands_over(qp, budget);
 		if (handed_over)
 			break;
-		done = qp->wire ? wire_step(qp, m) : send_step(qp, m, budget, steps, &due);
+		done = run_step(qp, m, budget, steps, &due);
 		if (done == STEP_NOTHING && !qp->wire && soft_stream_has_next(qp, budget, &due))
 			done = STEP_DONE;
 		steps++;
@@ -515,6 +535,8 @@ void soft_send_wake(struct soft_qp *qp)
 	struct soft_request req;
 	unsigned int wait_nr;
 
+	if (soft_wire_wake(qp))
+		return;
 	pthread_mutex_lock(&qp->lock);
 	wait_nr = qp->s_wait_nr;
 	if (qp->s_wait == SOFT_WAIT_RETRY && !send_waits_for_lost(qp))

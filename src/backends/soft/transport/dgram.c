@@ -34,19 +34,20 @@ static uint8_t *dgram_payload(struct message *msg)
 	return msg->m->buffer + SOFT_GRH_BYTES;
 }
 
-static struct soft_outcome dgram_gather(struct message *msg)
+struct soft_outcome soft_datagram_gather(struct soft_mover *m, struct soft_request *req)
 {
-	struct soft_send_wqe *wqe = msg->req->wqe;
-	struct soft_list list = { msg->req->qp->qp.pd, wqe->sge, wqe->num_sge, 0 };
+	struct soft_send_wqe *wqe = req->wqe;
+	struct soft_list list = { req->qp->qp.pd, wqe->sge, wqe->num_sge, 0 };
+	uint8_t *payload = m->buffer + SOFT_GRH_BYTES;
 	enum soft_copy_error err;
 
 	if (wqe->is_inline) {
-		memcpy(dgram_payload(msg), wqe->data, wqe->length);
+		memcpy(payload, wqe->data, wqe->length);
 		return soft_sent;
 	}
 	if (!soft_list_ok(&list))
 		return soft_bad_memory;
-	err = soft_list_move(msg->m, SOFT_AT_REQUESTER, &list, 0, dgram_payload(msg), wqe->length, false);
+	err = soft_list_move(m, SOFT_AT_REQUESTER, &list, 0, payload, wqe->length, false);
 	return !err ? soft_sent : err == SOFT_COPY_LOST ? soft_lost : soft_bad_memory;
 }
 
@@ -134,7 +135,7 @@ struct soft_outcome soft_datagram_deliver(struct soft_mover *m, struct soft_requ
 struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req)
 {
 	struct message msg = dgram_message(m, req);
-	struct soft_outcome outcome = dgram_gather(&msg);
+	struct soft_outcome outcome = soft_datagram_gather(m, req);
 
 	if (!soft_is_sent(outcome))
 		return outcome;

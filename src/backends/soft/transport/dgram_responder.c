@@ -31,8 +31,8 @@ static struct ibv_wc ud_wc(struct soft_inbound *in)
 	struct ibv_wc wc = soft_recv_wc(in->qp, a, a->length + SOFT_GRH_BYTES);
 
 	wc.src_qp = a->src_qpn;
-	wc.slid = a->port->lid | a->ah.src_path_bits;
-	wc.sl = a->port->link_layer == IBV_LINK_LAYER_ETHERNET ? soft_packet_type(a) : a->ah.sl;
+	wc.slid = a->port ? a->port->lid | a->ah.src_path_bits : 0;
+	wc.sl = !a->port || a->port->link_layer == IBV_LINK_LAYER_ETHERNET ? soft_packet_type(a) : a->ah.sl;
 	if (!a->is_multicast)
 		wc.dlid_path_bits = a->ah.dlid - soft_qp_port(in->qp)->lid;
 	if (a->ah.is_global)

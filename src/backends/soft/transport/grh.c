@@ -56,7 +56,7 @@ static bool is_ipv4(const union ibv_gid *gid)
 
 static const union ibv_gid *source_of(const struct soft_arrival *arrival)
 {
-	return &arrival->port->gids[arrival->ah.grh.sgid_index % UVD_MAX_GIDS];
+	return arrival->port ? &arrival->port->gids[arrival->ah.grh.sgid_index % UVD_MAX_GIDS] : &arrival->from;
 }
 
 uint8_t soft_packet_type(const struct soft_arrival *arrival)
@@ -68,7 +68,7 @@ uint8_t soft_packet_type(const struct soft_arrival *arrival)
 
 void soft_make_grh(uint8_t grh[SOFT_GRH_BYTES], const struct soft_arrival *arrival)
 {
-	const bool ethernet = arrival->port->link_layer == IBV_LINK_LAYER_ETHERNET;
+	const bool ethernet = !arrival->port || arrival->port->link_layer == IBV_LINK_LAYER_ETHERNET;
 	const struct ibv_global_route *route = &arrival->ah.grh;
 	const union ibv_gid *from = source_of(arrival);
 	const uint32_t first = htonl(6u << 28 | (uint32_t)route->traffic_class << 20 | (route->flow_label & 0xfffff));

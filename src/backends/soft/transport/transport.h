@@ -139,7 +139,8 @@ void soft_make_grh(uint8_t grh[SOFT_GRH_BYTES], const struct soft_arrival *arriv
  * the packet has a UDP header; bits 0 to 2, 1 for IPv6 and 2 for IPv4.
  */
 uint8_t soft_packet_type(const struct soft_arrival *arrival);
-/* UD and raw frames. */
+/* UD and raw frames. soft_datagram_gather(): reads the message into the mover's buffer, behind SOFT_GRH_BYTES bytes. */
+struct soft_outcome soft_datagram_gather(struct soft_mover *m, struct soft_request *req);
 struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req);
 /* Binds and local invalidations, which have no peer. */
 struct soft_outcome soft_local_send(struct soft_mover *m, struct soft_request *req);

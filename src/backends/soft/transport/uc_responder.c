@@ -40,12 +40,22 @@ static bool uc_arrive(struct soft_inbound *in)
 	return !soft_op_takes_receive(a->opcode) || soft_recv_take_for(qp, a->length, is_send, &in->due);
 }
 
+/* Has the message a receive for all that has come of it? */
+static bool uc_has_receive(struct soft_inbound *in)
+{
+	const bool is_send = soft_op_is_send(in->arrival->opcode);
+
+	if (in->has_late_receive && (!is_send || in->qp->r_taken))
+		return soft_recv_take_for(in->qp, in->arrival->length, is_send, &in->due);
+	return in->qp->r_taken;
+}
+
 static bool uc_come_again(struct soft_inbound *in)
 {
 	struct soft_qp *qp = in->qp;
 
 	return soft_recv_admits(qp, in->arrival) && qp->r_epoch == in->epoch &&
-	       (!soft_op_takes_receive(in->arrival->opcode) || qp->r_taken);
+	       (!soft_op_takes_receive(in->arrival->opcode) || uc_has_receive(in));
 }
 
 /* Moves the bytes with the QP's lock released. Takes it again, unless the QP was taken from the mover. */

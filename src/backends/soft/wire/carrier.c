@@ -11,18 +11,25 @@
 
 /* ---- packets that go out ----------------------------------------------------------------------------------------- */
 
-static void carrier_flush(void *user)
+/* Is the port up, and does the machine still have the address? */
+static bool has_way(const struct soft_wire_qp *w)
+{
+	const struct uvd_port_config *port = soft_qp_port(w->qp);
+
+	return !uvd_config_port_down(port) && uvd_config_has_gid(port, w->qp->attr.ah_attr.grh.sgid_index);
+}
+
+void carrier_flush(void *user)
 {
 	struct soft_wire_qp *w = user;
 	struct wire_sender *sender = w->sender;
 
-	/* A full socket buffer loses the rest: the requester's timer sends it again. */
-	if (sender->num && !uvd_config_port_down(soft_qp_port(w->qp)))
-		uvd_socket_send(w->socket, sender->memory, sender->out, sender->num);
+	if (has_way(w))
+		wire_sender_flush(sender, w->socket, !w->is_claimed);
 	sender->num = 0;
 }
 
-static void carrier_transmit(void *user, const struct uvd_packet *packet)
+void carrier_transmit(void *user, const struct uvd_packet *packet)
 {
 	struct soft_wire_qp *w = user;
 	struct wire_sender *sender = w->sender;
@@ -100,8 +107,8 @@ static struct soft_outcome requester_check(void *user, const struct soft_send_wq
 	return soft_bad_memory;
 }
 
-static struct soft_outcome requester_gather(void *user, const struct soft_send_wqe *wqe, uint32_t offset, uint32_t len,
-					    const uint8_t **bytes)
+struct soft_outcome carrier_gather(void *user, const struct soft_send_wqe *wqe, uint32_t offset, uint32_t len,
+				   const uint8_t **bytes)
 {
 	struct soft_wire_qp *w = user;
 	const struct soft_list list = list_of(w, wqe);
@@ -155,7 +162,7 @@ static void requester_complete(void *user, enum ibv_wc_status status)
 static const struct wire_requester_ops requester_ops = {
 	.peek = requester_peek,
 	.check = requester_check,
-	.gather = requester_gather,
+	.gather = carrier_gather,
 	.buffer = carrier_buffer,
 	.scatter = requester_scatter,
 	.local = requester_local,
@@ -276,7 +283,8 @@ void wire_letters_free(struct soft_qp *qp, struct wire_letters *letters)
 	letters->num = 0;
 }
 
-static struct wire_letter *letter_new(struct soft_qp *qp, const struct uvd_packet *packet)
+static struct wire_letter *letter_new(struct soft_qp *qp, const struct uvd_socket *socket,
+				      const struct uvd_socket_in *in, const struct uvd_packet *packet)
 {
 	const uint32_t size = sizeof(struct wire_letter) + packet->payload_len;
 	struct wire_letter *letter;
@@ -289,6 +297,8 @@ static struct wire_letter *letter_new(struct soft_qp *qp, const struct uvd_packe
 		return NULL;
 	}
 	letter->next = NULL;
+	letter->from = in->from;
+	letter->to = uvd_socket_address(socket)->gid;
 	letter->charged = size;
 	letter->packet = *packet;
 	letter->packet.payload = letter->payload;
@@ -300,8 +310,10 @@ static struct wire_letter *letter_new(struct soft_qp *qp, const struct uvd_packe
 static bool is_of_connection(const struct soft_wire_qp *w, const struct uvd_socket *socket,
 			     const struct uvd_socket_in *in, const struct uvd_packet *packet)
 {
-	return w && w->socket == socket && (packet->opcode & UVD_TRANSPORT_MASK) == w->connection.transport &&
-	       !memcmp(&in->from, &w->peer, sizeof(w->peer)) && soft_can_receive(w->qp->state);
+	if (!w || (packet->opcode & UVD_TRANSPORT_MASK) != w->connection.transport || !soft_can_receive(w->qp->state))
+		return false;
+	return w->qp->qp.qp_type == IBV_QPT_UD ||
+	       (w->socket == socket && has_way(w) && !memcmp(&in->from, &w->peer, sizeof(w->peer)));
 }
 
 void wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const struct uvd_socket_in *in,
@@ -314,7 +326,7 @@ void wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const str
 	w = qp->wire;
 	/* A packet beyond what may wait is lost, as one that the socket has no room for is. */
 	if (is_of_connection(w, socket, in, packet) && w->inbox.num < WIRE_INBOX) {
-		letter = letter_new(qp, packet);
+		letter = letter_new(qp, socket, in, packet);
 		if (letter) {
 			*w->inbox.last = letter;
 			w->inbox.last = &letter->next;
@@ -355,12 +367,20 @@ static bool take_some(struct soft_wire_qp *w)
 	struct soft_outcome outcome = soft_sent;
 	unsigned int num = 0;
 
+	if (w->qp->qp.qp_type == IBV_QPT_UD) {
+		outcome = wire_ud_take(w, w->work.first);
+		if (outcome.kind != SOFT_LOST)
+			work_done(w, 1);
+		return outcome.kind != SOFT_LOST;
+	}
 	for (struct wire_letter *l = w->work.first; l && num < UVD_SOCKET_BATCH; l = l->next) {
 		if (is_answer(&l->packet) != answers)
 			break;
 		packets[num++] = l->packet;
 	}
-	if (!answers)
+	if (w->qp->qp.qp_type == IBV_QPT_UC)
+		num = wire_uc_take(w, packets, num, &outcome);
+	else if (!answers)
 		num = wire_responder_requests(&w->responder, packets, num, &outcome);
 	else if (w->sends)
 		outcome = wire_requester_answers(&w->requester, packets, num, uvd_now_ns());
@@ -405,19 +425,60 @@ static bool carrier_send(struct soft_wire_qp *w, uint32_t budget)
 
 	if (!w->sends || soft_gone(w->qp))
 		return true;
+	if (w->qp->qp.qp_type == IBV_QPT_UC)
+		return wire_uc_send(w, budget).kind != SOFT_LOST;
 	return wire_requester_tick(&w->requester, now).kind != SOFT_LOST &&
 	       wire_requester_send(&w->requester, now, budget).kind != SOFT_LOST;
+}
+
+/* Has the requester of an RC or XRC QP begun? */
+static bool is_reliable(const struct soft_wire_qp *w)
+{
+	return w->sends && soft_is_reliable(w->qp);
+}
+
+/* May it send more at once? */
+static bool has_more(struct soft_wire_qp *w)
+{
+	bool more;
+
+	if (is_reliable(w))
+		return wire_requester_may_send(&w->requester);
+	pthread_mutex_lock(&w->qp->lock);
+	more = w->sends && w->qp->qp.qp_type == IBV_QPT_UC && w->qp->state == IBV_QPS_RTS && soft_sq_count(w->qp);
+	pthread_mutex_unlock(&w->qp->lock);
+	return more;
 }
 
 /* Arms the QP's timer, unless it expires early enough. Caller holds qp->lock. */
 static void arm_timer(struct soft_wire_qp *w)
 {
-	const uint64_t at = w->sends ? wire_requester_deadline(&w->requester) : 0, now = uvd_now_ns();
+	const uint64_t at = is_reliable(w) ? wire_requester_deadline(&w->requester) : 0, now = uvd_now_ns();
 
 	if (!at || (w->timer_at && w->timer_at <= at) || soft_gone(w->qp))
 		return;
 	w->timer_at = at;
 	soft_timer_arm(&w->wire->fabric->timers, w->qp, at > now ? at - now : 1);
+}
+
+bool soft_wire_has_work(const struct soft_qp *qp)
+{
+	return qp->wire && (qp->wire->inbox.first || qp->wire->work.first);
+}
+
+bool soft_wire_wake(struct soft_qp *qp)
+{
+	bool is_ours;
+
+	pthread_mutex_lock(&qp->lock);
+	is_ours = qp->wire && qp->wire->sends;
+	if (is_ours) {
+		qp->wire->resends = true;
+		if (!qp->s_busy && !qp->s_deferred && !soft_gone(qp))
+			soft_defer(qp, false);
+	}
+	pthread_mutex_unlock(&qp->lock);
+	return is_ours;
 }
 
 bool soft_wire_timeout(struct soft_qp *qp)
@@ -444,9 +505,12 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 	struct wire_sender *sender;
 	bool more = false, kept;
 
-	if (qp->state == IBV_QPS_ERR)
+	if (qp->state == IBV_QPS_ERR || (qp->state == IBV_QPS_SQE && soft_wire_is_connected(qp)))
 		soft_send_flush(qp, &due);
 	open_inbox(w);
+	if (w->resends && is_reliable(w))
+		wire_requester_resend(&w->requester);
+	w->resends = false;
 	pthread_mutex_unlock(&qp->lock);
 	soft_due_run(&due);
 	sender = wire_sender_get(wire);
@@ -458,7 +522,7 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 		wire_sender_put(wire, sender);
 		if (!kept)
 			return SOFT_WIRE_LOST;
-		more = w->sends && wire_requester_may_send(&w->requester);
+		more = has_more(w);
 	}
 	pthread_mutex_lock(&qp->lock);
 	if (soft_gone(qp)) {
@@ -466,16 +530,27 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 		wire_letters_free(qp, &w->inbox);
 		return SOFT_WIRE_IDLE;
 	}
-	qp->s_started = w->requester.num;
-	arm_timer(w);
-	return sender && (w->inbox.first || w->work.first || more) ? SOFT_WIRE_MORE : SOFT_WIRE_IDLE;
+	if (is_reliable(w)) {
+		qp->s_started = w->requester.num;
+		arm_timer(w);
+	}
+	return sender && (w->inbox.first || w->work.first || w->resends || more) ? SOFT_WIRE_MORE : SOFT_WIRE_IDLE;
 }
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */
 
 static uint8_t transport_of(enum ibv_qp_type type)
 {
-	return type == IBV_QPT_RC ? UVD_TRANSPORT_RC : UVD_TRANSPORT_XRC;
+	switch (type) {
+	case IBV_QPT_RC:
+		return UVD_TRANSPORT_RC;
+	case IBV_QPT_UC:
+		return UVD_TRANSPORT_UC;
+	case IBV_QPT_UD:
+		return UVD_TRANSPORT_UD;
+	default:
+		return UVD_TRANSPORT_XRC;
+	}
 }
 
 static bool is_own_gid(const struct uvd_port_config *port, const union ibv_gid *gid)
@@ -486,16 +561,13 @@ static bool is_own_gid(const struct uvd_port_config *port, const union ibv_gid *
 	return false;
 }
 
-/* Returns the socket from which the QP reaches its destination, or NULL: that is in this engine, or cannot be reached. */
-static struct uvd_socket *way_out(struct soft_qp *qp)
+struct uvd_socket *wire_way_out(struct soft_device *dev, const struct uvd_port_config *port,
+				const struct ibv_ah_attr *ah)
 {
-	const struct uvd_port_config *port = soft_qp_port(qp);
-	const struct ibv_ah_attr *ah = &qp->attr.ah_attr;
-
-	if (!qp->dev->fabric->wire || port->link_layer != IBV_LINK_LAYER_ETHERNET || !ah->is_global ||
+	if (!dev->fabric->wire || port->link_layer != IBV_LINK_LAYER_ETHERNET || !ah->is_global ||
 	    !uvd_config_has_gid(port, ah->grh.sgid_index) || is_own_gid(port, &ah->grh.dgid))
 		return NULL;
-	return wire_socket_of(qp->dev->fabric->wire, &port->gids[ah->grh.sgid_index]);
+	return wire_socket_of(dev->fabric->wire, &port->gids[ah->grh.sgid_index]);
 }
 
 static void wire_set_connection(struct soft_wire_qp *w)
@@ -515,14 +587,16 @@ int soft_wire_connect(struct soft_qp *qp)
 {
 	const unsigned int most =
 		qp->attr.max_dest_rd_atomic < WIRE_RECORDS ? qp->attr.max_dest_rd_atomic : WIRE_RECORDS;
-	struct uvd_socket *socket;
+	struct uvd_socket *socket = NULL;
 	struct soft_wire_qp *w;
 
-	if (!soft_is_reliable(qp))
+	if (!qp->dev->fabric->wire || qp->qp.qp_type == IBV_QPT_RAW_PACKET)
 		return 0;
-	socket = way_out(qp);
-	if (!socket)
-		return 0;
+	if (qp->qp.qp_type != IBV_QPT_UD) {
+		socket = wire_way_out(qp->dev, soft_qp_port(qp), &qp->attr.ah_attr);
+		if (!socket)
+			return 0;
+	}
 	if (uvd_charge_bytes(qp->qp.account, sizeof(*w)))
 		return -ENOMEM;
 	w = calloc(1, sizeof(*w));
@@ -547,7 +621,7 @@ void soft_wire_start(struct soft_qp *qp)
 	struct soft_wire_qp *w = qp->wire;
 	struct wire_requester *r = w ? &w->requester : NULL;
 
-	if (!w)
+	if (!w || qp->qp.qp_type == IBV_QPT_UD)
 		return;
 	if (!w->sends)
 		wire_requester_init(r, &requester_ops, w, &w->connection, qp->s_psn, WIRE_WINDOW_MOST);

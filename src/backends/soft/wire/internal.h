@@ -18,6 +18,7 @@ enum {
 struct wire_letter {
 	struct wire_letter *next;
 	uint32_t charged; /* bytes, to the QP's account */
+	union ibv_gid from, to;
 	struct uvd_packet packet; /* its payload is in `payload` */
 	uint8_t payload[];
 };
@@ -47,10 +48,23 @@ struct wire_sender {
 	struct uvd_socket_out out[UVD_SOCKET_BATCH];
 };
 
+/*
+ * Sends what is in sender->out. may_wait: if the socket's buffer is full, waits a little for room; else the rest is lost, which the
+ * requester's timer repairs.
+ */
+void wire_sender_flush(struct wire_sender *sender, struct uvd_socket *socket, bool may_wait);
 struct wire_sender *wire_sender_get(struct soft_wire *wire);
 void wire_sender_put(struct soft_wire *wire, struct wire_sender *sender);
 /* Returns the socket with this address, or NULL. */
 struct uvd_socket *wire_socket_of(struct soft_wire *wire, const union ibv_gid *gid);
+
+/* A UC message that has begun at its receiver. */
+struct wire_uc {
+	bool in_message;
+	uint32_t expected; /* PSN */
+	struct soft_arrival arrival;
+	uint32_t offset;
+};
 
 /*
  * A QP's end of a connection. The thread that has s_busy owns all of it but the inbox, which is under qp->lock.
@@ -60,7 +74,8 @@ struct soft_wire_qp {
 	struct soft_wire *wire;
 	struct uvd_socket *socket; /* of its source GID */
 	union ibv_gid peer;
-	bool sends; /* it has been in RTS */
+	bool sends; /* it has been in RTS, and has a requester */
+	bool resends; /* the port has come up: what was lost meanwhile goes out again. qp->lock */
 	struct wire_connection connection;
 	struct wire_letters inbox;
 	uint64_t timer_at; /* when the QP's timer expires; 0: it is not armed. qp->lock */
@@ -70,6 +85,7 @@ struct soft_wire_qp {
 	struct wire_responder responder;
 	struct wire_record records[WIRE_RECORDS];
 	struct soft_inbound in; /* the message that has begun, at our responder */
+	struct wire_uc uc;
 	bool is_claimed; /* take() has left the QP claimed, for finish() */
 	/* While a thread runs it: */
 	struct soft_mover *m;
@@ -80,6 +96,24 @@ struct soft_wire_qp {
 /* A packet of a socket for this QP. Copies it, and makes a thread of the QP's user take it. Caller holds no lock. */
 void wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const struct uvd_socket_in *in,
 		  const struct uvd_packet *packet);
+/* Appends a packet to those that carrier_flush() sends to the peer; its payload stays valid until then. */
+void carrier_transmit(void *user, const struct uvd_packet *packet);
+void carrier_flush(void *user);
+struct soft_outcome carrier_gather(void *user, const struct soft_send_wqe *wqe, uint32_t offset, uint32_t len,
+				   const uint8_t **bytes);
+/* The socket from which a port reaches an address beyond this engine, or NULL. */
+struct uvd_socket *wire_way_out(struct soft_device *dev, const struct uvd_port_config *port,
+				const struct ibv_ah_attr *ah);
+
+/* ---- unreliable.c: UC and UD ------------------------------------------------------------------------------------- */
+
+/* Sends messages of a UC QP, up to `budget` bytes. Returns SOFT_LOST or soft_sent. */
+struct soft_outcome wire_uc_send(struct soft_wire_qp *w, uint32_t budget);
+/* Takes the first packets of num. Returns how many; *outcome: SOFT_LOST or soft_sent. */
+unsigned int wire_uc_take(struct soft_wire_qp *w, const struct uvd_packet *packets, unsigned int num,
+			  struct soft_outcome *outcome);
+struct soft_outcome wire_ud_take(struct soft_wire_qp *w, const struct wire_letter *letter);
+
 void wire_letters_free(struct soft_qp *qp, struct wire_letters *letters);
 
 #endif

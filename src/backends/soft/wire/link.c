@@ -40,6 +40,21 @@ void wire_sender_put(struct soft_wire *wire, struct wire_sender *sender)
 	pthread_mutex_unlock(&wire->lock);
 }
 
+void wire_sender_flush(struct wire_sender *sender, struct uvd_socket *socket, bool may_wait)
+{
+	enum { WAIT_MS = 20 };
+	unsigned int sent = 0;
+
+	while (sent < sender->num) {
+		struct pollfd pfd = { .fd = uvd_socket_fd(socket), .events = POLLOUT };
+
+		sent += uvd_socket_send(socket, sender->memory, sender->out + sent, sender->num - sent);
+		if (sent < sender->num && (!may_wait || poll(&pfd, 1, WAIT_MS) <= 0))
+			break;
+	}
+	sender->num = 0;
+}
+
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
 
 static void receive_one(struct soft_wire *wire, struct uvd_socket *socket, const struct uvd_socket_in *in)

@@ -98,7 +98,7 @@ static void fail_oldest(struct wire_requester *r, enum ibv_wc_status status)
 
 /* ---- packets ----------------------------------------------------------------------------------------------------- */
 
-static enum uvd_packet_message message_of(enum ibv_wr_opcode opcode)
+enum uvd_packet_message wire_message_of(enum ibv_wr_opcode opcode)
 {
 	switch (opcode) {
 	case IBV_WR_SEND_WITH_IMM:
@@ -153,7 +153,7 @@ static void send_data_packet(struct wire_requester *r, const struct soft_send_wq
 	const bool is_last = r->at_packet + 1 == f->packets;
 	const uint8_t operation = wqe->opcode == IBV_WR_ATOMIC_WRITE
 					  ? UVD_ATOMIC_WRITE
-					  : uvd_operation_of(message_of(wqe->opcode), !r->at_packet, is_last);
+					  : uvd_operation_of(wire_message_of(wqe->opcode), !r->at_packet, is_last);
 	struct uvd_packet p = packet_of(r, wqe, operation);
 
 	p.payload = bytes;
@@ -653,6 +653,12 @@ struct soft_outcome wire_requester_tick(struct wire_requester *r, uint64_t now)
 		retry(r, now, true);
 	}
 	return soft_sent;
+}
+
+void wire_requester_resend(struct wire_requester *r)
+{
+	go_back(r);
+	r->retry_at = 0;
 }
 
 uint64_t wire_requester_deadline(const struct wire_requester *r)

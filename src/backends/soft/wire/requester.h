@@ -19,6 +19,10 @@ enum {
 	WIRE_RUN_BYTES = 60 << 10,
 };
 
+/* How a message with this operation is cut into packets, and the operation of a packet by the properties of its opcode. */
+enum uvd_packet_message wire_message_of(enum ibv_wr_opcode opcode);
+enum ibv_wr_opcode wire_opcode_of(uint32_t is);
+
 /* What both machines know of the connection. */
 struct wire_connection {
 	uint8_t transport; /* UVD_TRANSPORT_RC or _XRC */
@@ -100,6 +104,8 @@ struct soft_outcome wire_requester_answers(struct wire_requester *r, const struc
 					   uint64_t now);
 /* Retries what has waited too long. Returns SOFT_LOST or soft_sent. */
 struct soft_outcome wire_requester_tick(struct wire_requester *r, uint64_t now);
+/* Sends all that is in flight again, without using up a retry: the way was down, and is there again. */
+void wire_requester_resend(struct wire_requester *r);
 /* Returns the next time to call wire_requester_tick(), or 0. */
 uint64_t wire_requester_deadline(const struct wire_requester *r);
 /* Is this packet, which an ICMP error quotes, in flight? */

@@ -134,7 +134,7 @@ static struct soft_arrival arrival_of(const struct wire_responder *r, const stru
 		.src_qpn = r->c.dest_qpn,
 		.psn = p->psn,
 		.packets = 1,
-		.pkey = r->c.pkey,
+		.pkey = p->pkey,
 		.mtu = r->c.mtu_code,
 		.is_solicited = p->solicited,
 		.opcode = opcode,
@@ -276,7 +276,7 @@ static struct soft_outcome take_atomic_write(struct wire_responder *r, const str
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-static enum ibv_wr_opcode opcode_of(uint32_t is)
+enum ibv_wr_opcode wire_opcode_of(uint32_t is)
 {
 	if (is & UVD_IS_WRITE)
 		return is & UVD_HAS_IMMDT ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
@@ -332,13 +332,13 @@ static bool extend_arrival(struct wire_responder *r, const struct uvd_packet *pa
 	const uint64_t length = (uint64_t)r->offset + part->length;
 
 	if (!r->in_message) {
-		r->arrival = arrival_of(r, packets, opcode_of(properties(packets)));
+		r->arrival = arrival_of(r, packets, wire_opcode_of(properties(packets)));
 		r->arrival.packets = 0;
 	}
 	r->arrival.packets += part->num;
 	/* The last packet says what the whole message is. */
 	if (part->is_last) {
-		r->arrival.opcode = opcode_of(is);
+		r->arrival.opcode = wire_opcode_of(is);
 		r->arrival.is_solicited = part->is_solicited;
 		if (is & UVD_HAS_IETH)
 			r->arrival.invalidate_rkey = last->invalidate_rkey;

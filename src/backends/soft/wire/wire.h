@@ -26,6 +26,17 @@ void soft_wire_destroy(struct soft_wire *wire);
  * -EINVAL: its path MTU is more than the port's; -ENOMEM.
  */
 int soft_wire_connect(struct soft_qp *qp);
+/* Do the QP's requests go out as packets? Those of UD QPs are looked at one by one: see soft_wire_leads_to(). */
+static inline bool soft_wire_is_connected(const struct soft_qp *qp)
+{
+	return qp->wire && qp->qp.qp_type != IBV_QPT_UD;
+}
+/* Has something arrived for it? Caller holds qp->lock. */
+bool soft_wire_has_work(const struct soft_qp *qp);
+/* Is the destination of the UD message beyond this engine? Caller has s_busy. */
+bool soft_wire_leads_to(const struct soft_request *req);
+/* Sends it there. As soft_datagram_send(). */
+struct soft_outcome soft_wire_send_datagram(struct soft_mover *m, struct soft_request *req);
 /* The QP goes to RTS: it begins to send with its PSN. Caller holds qp->lock. */
 void soft_wire_start(struct soft_qp *qp);
 /* Frees qp->wire, if it has one. Caller holds qp->lock; no thread has s_busy or r_busy. */
@@ -41,6 +52,8 @@ enum soft_wire_step {
  * and has s_busy.
  */
 enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint32_t budget);
+/* The QP's port has come up. Returns true if the QP sends packets. Caller holds no lock. */
+bool soft_wire_wake(struct soft_qp *qp);
 /* The QP's timer has expired. Returns true if that was the wire's concern. Caller holds no lock. */
 bool soft_wire_timeout(struct soft_qp *qp);
 
