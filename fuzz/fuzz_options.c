@@ -50,7 +50,7 @@ static void options_parse(unsigned int whose, int argc, char **argv)
 	struct uvd_options o;
 
 	if (whose == 2) {
-		if (!uvd_options_parse_device(&o, false, NULL, 3, argc, argv))
+		if (!uvd_options_parse_device(&o, false, NULL, NULL, 3, argc, argv))
 			uvd_options_free(&o);
 	} else if (uvd_options_parse(&o, whose ? UVD_PROGRAM_RUN : UVD_PROGRAM_DAEMON, "", argc, argv) < 0) {
 		if (!o.num_devices || o.num_devices > UVD_MAX_DEVICES)

@@ -19,7 +19,7 @@ struct uvd_port_config {
 	uint16_t lid, sm_lid; /* InfiniBand only; 0 on Ethernet */
 	uint8_t lmc, sm_sl;
 	uint8_t link_layer; /* IBV_LINK_LAYER_INFINIBAND or IBV_LINK_LAYER_ETHERNET */
-	enum ibv_mtu max_mtu, active_mtu;
+	enum ibv_mtu max_mtu, active_mtu; /* active_mtu 0: what the wire carries, before the device is made */
 	uint8_t active_width, active_speed; /* as in struct ibv_port_attr */
 	/*
 	 * The state is IBV_PORT_DOWN, not IBV_PORT_ACTIVE. A device's state can change at any time: read it by
@@ -115,13 +115,14 @@ enum uvd_memory {
 	UVD_MEMORY_AUTO, /* BORROW if this device can do that without harm, else BOUNCE: the core chooses when it makes the device */
 };
 
-enum { UVD_MAX_IPS = 8 };
+/* Those that a device is on the wire with, and others. */
+enum { UVD_MAX_WIRES = 8, UVD_MAX_IPS = 8, UVD_MAX_ADDRESSES = UVD_MAX_WIRES + UVD_MAX_IPS };
 
 /* IP addresses, as the GIDs that stand for them: of an IPv4 address the mapped one. */
 struct uvd_ips {
 	unsigned int num;
 	uint32_t lost; /* bit i: the machine has lost gids[i] */
-	union ibv_gid gids[UVD_MAX_IPS];
+	union ibv_gid gids[UVD_MAX_ADDRESSES];
 };
 
 struct uvd_device_config {
@@ -147,6 +148,7 @@ struct uvd_device_config {
 	 * are the first ones; elsewhere only the connection manager knows them.
 	 */
 	struct uvd_ips ips;
+	unsigned int num_wires; /* so many of them, the first ones, have a socket on the wire; 0: other hosts cannot be reached */
 };
 
 #endif

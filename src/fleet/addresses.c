@@ -16,7 +16,7 @@
 #include "fleet/internal.h"
 #include "util/util.h"
 
-enum { ANSWER_BYTES = 32768, MOST_IPS = UVD_MAX_DEVICES * UVD_MAX_IPS };
+enum { ANSWER_BYTES = 32768, MOST_IPS = UVD_MAX_DEVICES * UVD_MAX_ADDRESSES };
 
 /* The look at the machine finds which addresses of devices are there: those of all devices, without duplicates. */
 struct looked {

@@ -118,7 +118,7 @@ struct uvd_device *uvd_fleet_device(void *fleet, unsigned int i)
 
 struct uvd_fleet_place *uvd_fleet_add(struct uvd_fleet *f, const struct uvd_device_config *config, const char **wrong)
 {
-	const struct uvd_device_config copy = *config; /* config may point into the place, which is overwritten */
+	struct uvd_device_config copy = *config; /* config may point into the place, which is overwritten */
 	struct uvd_fleet_place *p = fleet_place_for(f, &copy);
 	struct uvd_device_config was;
 
@@ -127,6 +127,7 @@ struct uvd_fleet_place *uvd_fleet_add(struct uvd_fleet *f, const struct uvd_devi
 		return NULL;
 	}
 	was = p->config;
+	uvd_fleet_wire_set_mtu(&f->wire, &copy, f->log);
 	*wrong = f->ops->make(f->arg, p, &copy);
 	if (!*wrong) {
 		fleet_own_name(f, p);

@@ -49,6 +49,7 @@ void uvd_fleet_end(struct uvd_fleet *f)
 	f->ended = true;
 	uvd_unlock(&f->lock);
 	uvd_fleet_addresses_close(f);
+	uvd_fleet_wire_close(&f->wire);
 	uvd_control_traces_free(f->traces);
 	uvd_control_meters_free(f->meters);
 	uvd_control_plugins_free(f->plugins);

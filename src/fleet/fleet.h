@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include "core/core.h"
 #include "fleet/status.h"
+#include "fleet/wire.h"
 #include "sysfs/sysfs.h"
 
 struct uvd_control;
@@ -93,6 +94,7 @@ struct uvd_fleet {
 	bool ordered; /* a place has an order of a filter: replug_ns */
 	struct ev_async on_replug;
 	struct uvd_fleet_addresses addresses;
+	struct uvd_fleet_wire wire; /* set before the first device is added */
 	struct ev_timer adapters; /* looks for devices whose adapter is gone; runs if a device has had an adapter */
 	struct uvd_fleet_back backs[UVD_MAX_DEVICES];
 	struct uvd_control *control;

@@ -38,8 +38,7 @@ const char *uvd_option_set_gids(const struct uvd_option_row *row, void *base, co
 	return NULL;
 }
 
-/* Reads an address as the GID that stands for it. */
-static bool ip_read(const char *text, union ibv_gid *gid)
+bool uvd_option_read_ip(const char *text, union ibv_gid *gid)
 {
 	*gid = (union ibv_gid){ .raw = { [10] = 0xff, 0xff } };
 	return inet_pton(AF_INET, text, gid->raw + 12) == 1 || inet_pton(AF_INET6, text, gid) == 1;
@@ -69,7 +68,7 @@ const char *uvd_option_set_ips(const struct uvd_option_row *row, void *base, con
 	for (; uvd_option_next_item(&text, item, sizeof(item)); ips->num++) {
 		if (ips->num == UVD_MAX_IPS)
 			return "has too many addresses";
-		if (!ip_read(item, &ips->gids[ips->num]))
+		if (!uvd_option_read_ip(item, &ips->gids[ips->num]))
 			return "is not an address such as 192.0.2.2 or 2001:db8::2";
 	}
 	if (!ips->num)

@@ -87,5 +87,6 @@ bool uvd_options_device_ok(struct uvd_plugins *names, const struct uvd_device_co
 	for (unsigned int i = 0; i < c->num_ports; i++)
 		if (!config_check_port(&c->ports[i]))
 			return false;
-	return c->ips.num <= UVD_MAX_IPS && check_gid_attrs(c) && uvd_options_ucaps_ok(&c->ucaps);
+	return c->ips.num <= UVD_MAX_ADDRESSES && c->num_wires <= UVD_MAX_WIRES && c->num_wires <= c->ips.num &&
+	       check_gid_attrs(c) && uvd_options_ucaps_ok(&c->ucaps);
 }

@@ -47,7 +47,8 @@ struct uvd_option_row {
 	bool may_be_empty; /* a string: "" stands for the preset */
 	bool is_file; /* the configuration file: no option of a file, and set before all others */
 	bool decides_persona; /* on which the defaults of the device's other options depend */
-	bool is_plugin; /* loads a plug-in: words KEY=VALUE may follow, and it is no option of one more device */
+	bool is_plugin; /* loads a plug-in: words KEY=VALUE may follow */
+	bool is_of_engine; /* is no option of one more device */
 	const char *preset; /* the default, in words */
 	const char *omitted; /* stands for an argument that is left out before another option; NULL: it is required */
 	const char *help; /* NULL: the daemon's processes use the option among themselves */
@@ -88,6 +89,7 @@ struct parser {
 	int last_device; /* the highest device with a section of its own */
 	bool device_only; /* --help and --version are no options */
 	struct uvd_plugins *plugins; /* has the backends and personas */
+	const struct uvd_wire_options *wire; /* of the engine that the device is added to; NULL: none, or that of --wire */
 	bool checks_names; /* of backends and personas */
 	bool help; /* --help was given */
 	char *section; /* FILE of the file's current section [plugin FILE]; NULL: it is another section */
@@ -115,8 +117,23 @@ const char *uvd_option_set_engine_user(const struct uvd_option_row *row, void *b
 /* Copies the next item of a list that is separated by commas. Returns false if there is none. */
 bool uvd_option_next_item(const char **text, char *item, size_t size);
 const char *uvd_option_set_gids(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+/* Reads an address as the GID that stands for it. Returns false if it is none. */
+bool uvd_option_read_ip(const char *text, union ibv_gid *gid);
 /* Of a struct uvd_device_config. */
 const char *uvd_option_set_ips(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+
+/* ---- wire.c ------------------------------------------------------------------------------------------------------ */
+
+const char *uvd_option_set_wire(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+/* In an engine process: what its broker says of the sockets that it has opened: the GUID in hexadecimal, and the addresses. */
+const char *uvd_option_set_known_wire(const struct uvd_option_row *row, void *base, const char *text,
+				      unsigned int nth);
+/* Sets the defaults of device `index` on the wire. Call it before the device's options are applied, and the other one afterwards. */
+void uvd_option_wire_begin(const struct uvd_wire_options *w, struct uvd_device_config *config, unsigned int index);
+/* Puts the wire's addresses first. Returns NULL, or a message that says what is wrong with the device's options. */
+const char *uvd_option_wire_end(const struct uvd_wire_options *w, struct uvd_device_config *config);
+/* rows.c: gives the port what a port of Ethernet has: no LIDs, and only the default partition key. */
+void uvd_option_port_is_ethernet(struct uvd_port_config *port);
 
 /* ---- plugins.c --------------------------------------------------------------------------------------------------- */
 

@@ -152,7 +152,7 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 		longs[n++] = (struct option){ "version", no_argument, NULL, VERSION };
 	}
 	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
-		if (row->programs & p->program && !(p->device_only && row->is_plugin) &&
+		if (row->programs & p->program && !(p->device_only && row->is_of_engine) &&
 		    n < sizeof(longs) / sizeof(longs[0]) - 1)
 			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL,
 						      FIRST_ROW + i };
@@ -231,7 +231,7 @@ static const struct uvd_persona *default_persona(const struct parser *p, const s
 }
 
 /* Finds the persona first: it decides the defaults of the device's other options. */
-static const struct uvd_persona *find_persona(struct parser *p, int device)
+static const struct uvd_persona *find_persona(struct parser *p, int device, bool *is_soft)
 {
 	struct uvd_device_config config = { .backend = "soft" };
 	const struct setting *s;
@@ -239,6 +239,7 @@ static const struct uvd_persona *find_persona(struct parser *p, int device)
 	for (s = p->settings; s < p->settings + p->num_settings; s++)
 		if (s->row->decides_persona && (s->device < 0 || s->device == device))
 			setting_apply(p, s, &config, 0);
+	*is_soft = !strcmp(config.backend, "soft");
 	return uvd_plugins_persona(p->plugins, config.persona) ?: default_persona(p, &config);
 }
 
@@ -266,13 +267,26 @@ static void apply_ipv6_loopback(struct uvd_device_config *config)
 	}
 }
 
+static void apply_wire(struct parser *p, struct uvd_device_config *config)
+{
+	const char *wrong = uvd_option_wire_end(&p->o->wire, config);
+
+	if (wrong)
+		uvd_opt_fail(p, 0, "device %s: %s", config->ibdev, wrong);
+}
+
 static void apply_device(struct parser *p, int device)
 {
 	struct uvd_device_config *config = &p->o->devices[device];
 	const struct setting *s, *end = p->settings + p->num_settings;
+	bool is_on_wire;
+	const struct uvd_persona *persona = find_persona(p, device, &is_on_wire);
 	unsigned int port, nth;
 
-	uvd_config_default(config, find_persona(p, device), p->first_index + device);
+	is_on_wire = is_on_wire && p->o->wire.num;
+	uvd_config_default(config, persona, p->first_index + device);
+	if (is_on_wire)
+		uvd_option_wire_begin(&p->o->wire, config, p->first_index + device);
 	/* Personas with IP GIDs map queues. A daemon's engine process, which must not make this socket, refuses them. */
 	if (p->maps_queues)
 		apply_ipv6_loopback(config);
@@ -296,6 +310,8 @@ static void apply_device(struct parser *p, int device)
 				setting_apply(p, s, &config->ports[port], s->port < 0 ? nth : 0);
 		}
 	}
+	if (is_on_wire && !p->failed)
+		apply_wire(p, config);
 }
 
 static void check_personas(struct parser *p)
@@ -315,6 +331,16 @@ static void check_personas(struct parser *p)
 				     "device %s: libibverbs knows persona %s by its name, which has to begin with %s",
 				     name, persona->name, persona->ibdev_prefix);
 	}
+}
+
+static void check_wire(struct parser *p)
+{
+	bool has = !p->o->wire.num || p->device_only;
+
+	for (unsigned int i = 0; i < p->o->num_devices; i++)
+		has = has || p->o->devices[i].num_wires;
+	if (!has)
+		uvd_opt_fail(p, 0, "--wire: no device has --backend soft, which alone can use it: leave it out");
 }
 
 static void check_adapters(struct parser *p)
@@ -451,6 +477,8 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 	int status;
 
 	options_set_defaults(o, p->program);
+	if (p->wire)
+		o->wire = *p->wire;
 	o->argc = argc;
 	o->argv = argv;
 	status = read_command_line(p, usage, argc, argv);
@@ -472,6 +500,8 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 			check_personas(p);
 		if (!p->failed)
 			check_adapters(p);
+		if (!p->failed)
+			check_wire(p);
 	}
 	for (i = 0; i < p->num_settings; i++)
 		free(p->settings[i].text);
@@ -504,8 +534,8 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const cha
 	return options_run_parser(&p, usage, argc, argv);
 }
 
-int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, struct uvd_plugins *plugins, unsigned int index,
-			     int argc, char **argv)
+int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, struct uvd_plugins *plugins,
+			     const struct uvd_wire_options *wire, unsigned int index, int argc, char **argv)
 {
 	/* Parse as `run`: it has the fewest options beside a device's. */
 	struct parser p = {
@@ -516,6 +546,7 @@ int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, struct uvd
 		.last_device = -1,
 		.device_only = true,
 		.plugins = plugins,
+		.wire = wire,
 		.checks_names = plugins,
 		.first_index = index,
 	};

@@ -20,6 +20,7 @@
 #include "account/account.h"
 #include "core/core.h"
 #include "plugin/plugin.h"
+#include "wire/wire.h"
 
 struct uvd_engine;
 
@@ -27,7 +28,12 @@ struct uvd_engine;
 enum uvd_program { UVD_PROGRAM_DAEMON = 1, UVD_PROGRAM_RUN = 2 };
 
 /* The numbers of the descriptors that the broker passes to the engine process. */
-enum { UVD_ENGINE_SOCKET = 3, UVD_ENGINE_CONTROL, UVD_ENGINE_CONFIG /* a copy of the configuration file, or empty */ };
+enum {
+	UVD_ENGINE_SOCKET = 3,
+	UVD_ENGINE_CONTROL,
+	UVD_ENGINE_CONFIG, /* a copy of the configuration file, or empty */
+	UVD_ENGINE_WIRE, /* the first of the sockets on the wire */
+};
 
 /* The default user of the engine process. contrib/sysusers.d/uverbsd.conf creates it. */
 #define UVD_ENGINE_USER "_uverbsd"
@@ -46,6 +52,15 @@ struct uvd_option_text {
 	char *text;
 };
 
+/* The wire that the devices of backend `soft` are on. All devices of an engine have the same addresses. */
+struct uvd_wire_options {
+	unsigned int num; /* 0: other hosts cannot be reached */
+	struct uvd_socket_address list[UVD_MAX_WIRES];
+	uint64_t guid; /* of device 0: random, as peers on other hosts tell engines apart by it; the others count up */
+};
+
+enum { UVD_WIRE_TEXT = UVD_MAX_WIRES * UVD_SOCKET_ADDRESS_TEXT };
+
 struct uvd_options {
 	/* Both programs. */
 	unsigned int num_devices;
@@ -58,6 +73,8 @@ struct uvd_options {
 	unsigned int num_plugins;
 	struct uvd_option_text *texts; /* in the order in which a device gets them: its first filter is the outermost */
 	unsigned int num_texts;
+	struct uvd_wire_options wire;
+	bool wire_is_known; /* a broker has told it to this engine process */
 	struct uvd_plugins *names; /* what they declare, and what is built in: never begun (uvd_plugins_look()) */
 	/* uverbsd. */
 	bool grant_fds; /* clients get event files, by ptrace */
@@ -96,13 +113,17 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const cha
 /*
  * Parses the options of one more device. argv[0] is the prefix of messages; the rest may only be options of a device.
  * maps_queues: clients can map the device. plugins: has the backends and personas; NULL: their names are not checked,
- * as only the daemon knows those of its plug-ins. Returns 0: o->devices[0] has the defaults of a device of this index, changed
+ * as only the daemon knows those of its plug-ins. wire: of the engine; NULL: none. Returns 0: o->devices[0] has the defaults of a device of this index, changed
  * by the options, and its number is -1 if none was given. The caller frees *o with uvd_options_free(). Returns -1 on
  * error, which is reported on stderr. --help and --version are errors: stdout may be a daemon's.
  */
-int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, struct uvd_plugins *plugins, unsigned int index,
-			     int argc, char **argv);
+int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, struct uvd_plugins *plugins,
+			     const struct uvd_wire_options *wire, unsigned int index, int argc, char **argv);
 void uvd_options_free(struct uvd_options *o);
+/* Writes the addresses with commas between them. */
+void uvd_options_wire_text(const struct uvd_wire_options *w, char text[UVD_WIRE_TEXT]);
+/* Do both have the same addresses in the same order? */
+bool uvd_options_same_wire(const struct uvd_wire_options *a, const struct uvd_wire_options *b);
 /*
  * Makes the absolute path of a plug-in: a name without '/' is looked for in the folder of plug-ins, any other relative
  * name in the working directory. Returns NULL, or a message that says what is wrong with the name.

@@ -263,18 +263,22 @@ static const char *set_granted(const struct uvd_option_row *row, void *base, con
 	return add_ucaps((void *)((char *)base + row->offset), text);
 }
 
-/* An Ethernet port has no LIDs, and only the default partition key. */
+void uvd_option_port_is_ethernet(struct uvd_port_config *port)
+{
+	port->link_layer = IBV_LINK_LAYER_ETHERNET;
+	port->lid = 0;
+	port->sm_lid = 0;
+	port->num_pkeys = 1;
+	port->pkeys[0] = 0xffff;
+}
+
 static const char *set_link_layer(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	const char *wrong = set_choice(row, base, text, nth);
 	struct uvd_port_config *port = base;
 
-	if (!wrong && port->link_layer == IBV_LINK_LAYER_ETHERNET) {
-		port->lid = 0;
-		port->sm_lid = 0;
-		port->num_pkeys = 1;
-		port->pkeys[0] = 0xffff;
-	}
+	if (!wrong && port->link_layer == IBV_LINK_LAYER_ETHERNET)
+		uvd_option_port_is_ethernet(port);
 	return wrong;
 }
 
@@ -347,8 +351,16 @@ static const struct uvd_option_row option_rows[] = {
 	{ "log-level", PROGRAM(log_level, BOTH), .arg = "LEVEL", .set = set_choice, .choices = levels,
 	  .preset = "info, for run warning", .help = "error, warning, info or debug" },
 	{ "plugin", .arg = "FILE [KEY=VALUE...]", .scope = UVD_SCOPE_PROGRAM, .programs = BOTH,
-	  .set = uvd_option_set_plugin, .is_plugin = true,
+	  .set = uvd_option_set_plugin, .is_plugin = true, .is_of_engine = true,
 	  .help = "load this plug-in, with these options, which `--plugin FILE --help` lists; may be repeated" },
+
+	{ "wire", .arg = "ADDR[,ADDR...]", .scope = UVD_SCOPE_PROGRAM, .programs = BOTH, .set = uvd_option_set_wire,
+	  .is_of_engine = true,
+	  .preset = "none",
+	  .help = "reach other hosts by RoCE v2 (UDP port 4791) with these addresses of this machine, or `auto`: those of the default route's "
+		  "interface; the devices' first GIDs" },
+	{ "internal-wire", .arg = "WIRE", .scope = UVD_SCOPE_PROGRAM, .programs = UVD_PROGRAM_DAEMON,
+	  .set = uvd_option_set_known_wire },
 
 	{ "sysfs", .arg = "DIR", PROGRAM_STR(sysfs, UVD_PROGRAM_DAEMON), .set = set_sysfs,
 	  .preset = "/run/uverbsd/sysfs",
@@ -448,7 +460,7 @@ static const struct uvd_option_row option_rows[] = {
 	{ "gid-table", PORT(gid_tbl_len), NUMBER(1, UVD_MAX_GIDS), .preset = "8", .help = "slots of the GID table" },
 	{ "pkey", .arg = "KEY[,KEY...]", PORT(pkeys), .set = set_pkeys, .preset = "0xffff,0x7fff",
 	  .help = "partition keys" },
-	{ "mtu", .arg = "BYTES", PORT(active_mtu), .set = set_choice, .choices = mtus, .preset = "4096",
+	{ "mtu", .arg = "BYTES", PORT(active_mtu), .set = set_choice, .choices = mtus, .preset = "4096; with --wire what that carries",
 	  .help = "active MTU" },
 	{ "state", .arg = "STATE", PORT(down), .set = set_choice, .choices = states, .preset = "active",
 	  .help = "active or down" },

@@ -120,6 +120,17 @@ static int host_setup_soft(struct host *h)
 	return 0;
 }
 
+/* Returns 0 or a negative errno, logged. */
+static int host_open_wire(struct host *h)
+{
+	const struct uvd_wire_options *wire = &h->l->options->parsed->wire;
+	struct uvd_fleet *fleet = &h->e.fleet;
+	int fds[UVD_MAX_WIRES], err = uvd_fleet_wire_open(wire, fds, h->e.log);
+
+	return err ?: uvd_fleet_wire_init(&fleet->wire, wire, fds, h->e.log) ?:
+	       uvd_fleet_wire_give(&fleet->wire, h->e.core.plugins, h->e.log);
+}
+
 static int host_setup(struct host *h)
 {
 	const bool lends = !uvd_cpu_lacks(uvd_cpu, UVD_CPU_LOANS);
@@ -144,6 +155,8 @@ static int host_setup(struct host *h)
 	if (!err && !uvd_options_load_plugins(h->l->options->parsed, e->core.plugins, e->log))
 		return -ENOENT;
 	err = err ?: host_setup_soft(h);
+	if (!err && host_open_wire(h))
+		return -EADDRNOTAVAIL;
 	uvd_run_ucaps_init(e);
 	e->core.replug = uvd_fleet_replug;
 	e->core.publish_tables = host_publish_tables;
@@ -193,6 +206,8 @@ static struct uvd_run_tree *tree_new(struct uvd_run_engine *e, int link)
 {
 	struct uvd_run_msg ready = { .kind = UVD_RUN_READY,
 				     .pid_ns = uvd_run_pid_ns(),
+				     .net_ns = uvd_run_net_ns(),
+				     .wire = e->fleet.wire.options,
 				     .outside = uvd_run_is_outside(link) };
 	struct uvd_run_tree *tree = calloc(1, sizeof(*tree));
 	const uid_t uid = geteuid(); /* a run that joins has the same user */

@@ -15,7 +15,7 @@ static void make_good(void)
 	char *words[] = { "device", "--name", "new_0", "--ports", "2", "--ucaps", "a,b" };
 	struct uvd_options o;
 
-	ck_assert_int_eq(uvd_options_parse_device(&o, false, NULL, 0, 7, words), 0);
+	ck_assert_int_eq(uvd_options_parse_device(&o, false, NULL, NULL, 0, 7, words), 0);
 	good = o.devices[0];
 	names = uvd_plugins_new(NULL);
 	uvd_options_free(&o);
@@ -76,7 +76,8 @@ START_TEST(test_counts_beyond_their_arrays_are_refused)
 	struct {
 		unsigned int *at, bad;
 	} counts[] = {
-		{ &good.ips.num, UVD_MAX_IPS + 1 },
+		{ &good.ips.num, UVD_MAX_ADDRESSES + 1 },
+		{ &good.num_wires, good.ips.num + 1 },
 		{ &good.num_ports, 0 },
 		{ &good.num_ports, UVD_MAX_PORTS + 1 },
 		{ &good.num_ports, UINT32_MAX },
@@ -88,7 +89,7 @@ START_TEST(test_counts_beyond_their_arrays_are_refused)
 		{ (unsigned int *)&good.number, -2 },
 	};
 
-	for (unsigned int n = 0; n < 9; n++) {
+	for (unsigned int n = 0; n < UVD_COUNT(counts); n++) {
 		struct uvd_device_config before = good;
 
 		*counts[n].at = counts[n].bad;

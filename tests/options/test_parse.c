@@ -66,10 +66,10 @@ START_TEST(test_memlock_is_the_clients_for_the_daemon_and_unlimited_under_run)
 	ck_assert_int_lt(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, "", 1, argv), 0);
 	ck_assert_uint_eq(o.devices[0].memlock, UVD_MEMLOCK_CLIENT);
 	uvd_options_free(&o);
-	ck_assert_int_eq(uvd_options_parse_device(&o, false, NULL, 0, 1, argv), 0);
+	ck_assert_int_eq(uvd_options_parse_device(&o, false, NULL, NULL, 0, 1, argv), 0);
 	ck_assert_uint_eq(o.devices[0].memlock, UVD_MEMLOCK_CLIENT);
 	uvd_options_free(&o);
-	ck_assert_int_eq(uvd_options_parse_device(&o, true, NULL, 0, 1, argv), 0);
+	ck_assert_int_eq(uvd_options_parse_device(&o, true, NULL, NULL, 0, 1, argv), 0);
 	ck_assert_uint_eq(o.devices[0].memlock, UVD_MEMLOCK_UNLIMITED);
 	uvd_options_free(&o);
 }
@@ -292,7 +292,7 @@ START_TEST(test_options_of_one_more_device_print_nothing_on_stdout)
 
 	fflush(stdout);
 	ck_assert(file >= 0 && dup2(file, STDOUT_FILENO) == STDOUT_FILENO);
-	ck_assert_int_eq(uvd_options_parse_device(&o, false, NULL, 0, 2, argv), -1);
+	ck_assert_int_eq(uvd_options_parse_device(&o, false, NULL, NULL, 0, 2, argv), -1);
 	fflush(stdout);
 	ck_assert(dup2(before, STDOUT_FILENO) == STDOUT_FILENO);
 	ck_assert(!fstat(file, &st) && st.st_size == 0);

@@ -77,7 +77,7 @@ static bool makes_sense(int argc, char **argv)
 		return false;
 	}
 	argv[0] = "uverbsctl device add";
-	fits = !uvd_options_parse_device(&o, false, NULL, 0, argc, argv);
+	fits = !uvd_options_parse_device(&o, false, NULL, NULL, 0, argc, argv);
 	argv[0] = "add";
 	if (fits)
 		uvd_options_free(&o);
