@@ -212,6 +212,14 @@ static void guardian_reap(struct guardian *g)
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
+/* Leaves the engine. The process that would become PROGRAM exits, and its status is the run's. */
+static void guardian_stay_out(struct guardian *g)
+{
+	close(g->l->link);
+	close(g->l->program);
+	g->l->link = g->l->program = -1;
+}
+
 static void from_engine(struct guardian *g)
 {
 	struct uvd_run_msg msg;
@@ -226,6 +234,8 @@ static void from_engine(struct guardian *g)
 			close(g->l->program); /* the process that would become PROGRAM exits */
 			g->l->program = -1;
 		}
+	} else if (msg.kind == UVD_RUN_READY && g->l->joined && !uvd_run_may_join(g->l->options, &msg)) {
+		guardian_stay_out(g);
 	} else if (msg.kind == UVD_RUN_READY) {
 		strcpy(g->l->root, msg.root);
 		g->foreign = msg.pid_ns != uvd_run_pid_ns();

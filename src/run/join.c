@@ -221,11 +221,44 @@ bool uvd_run_join_end(struct uvd_run_launch *l)
 	return end;
 }
 
-uint64_t uvd_run_pid_ns(void)
+static uint64_t join_ns_inode(const char *path)
 {
 	struct stat st;
 
-	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+uint64_t uvd_run_pid_ns(void)
+{
+	return join_ns_inode("/proc/self/ns/pid");
+}
+
+uint64_t uvd_run_net_ns(void)
+{
+	return join_ns_inode("/proc/self/ns/net");
+}
+
+/* The devices' addresses are those of the first run's network namespace: in another one they are not this machine's. */
+bool uvd_run_may_join(const struct uvd_run_options *options, const struct uvd_run_msg *ready)
+{
+	const struct uvd_wire_options *wanted = &options->parsed->wire;
+	char mine[UVD_WIRE_TEXT], its[UVD_WIRE_TEXT];
+
+	uvd_options_wire_text(wanted, mine);
+	uvd_options_wire_text(&ready->wire, its);
+	if (wanted->num && !uvd_options_same_wire(wanted, &ready->wire)) {
+		fprintf(stderr, "uverbsctl run: --wire %s: the devices of --join %s exist already, %s%s: leave --wire out, or use another "
+				"name with --join\n",
+			mine, options->join, *its ? "with --wire " : "without --wire", its);
+		return false;
+	}
+	if (ready->wire.num && ready->net_ns != uvd_run_net_ns()) {
+		fprintf(stderr, "uverbsctl run: --join %s: its devices are on the wire (%s) in another network namespace: start this run in "
+				"that one, or use another name and --wire\n",
+			options->join, its);
+		return false;
+	}
+	return true;
 }
 
 bool uvd_run_is_outside(int link)

@@ -98,6 +98,10 @@ bool uvd_run_needs_agent(void);
 bool uvd_run_join_end(struct uvd_run_launch *l);
 /* Returns the inode of our pid namespace, which no other one has while this process lives; 0: the kernel has none. */
 uint64_t uvd_run_pid_ns(void);
+/* The same of our network namespace. */
+uint64_t uvd_run_net_ns(void);
+/* join.c: can a run with these options join the engine that has sent READY? Returns false after a message. */
+bool uvd_run_may_join(const struct uvd_run_options *options, const struct uvd_run_msg *ready);
 /* Is the process that connected this socket outside of our pid namespace? The kernel reports calls of its processes with number 0. */
 bool uvd_run_is_outside(int link);
 

@@ -8,11 +8,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 #include <uverbsd/config.h>
+#include "options/options.h"
 #include "run/file.h"
 #include "run/filter.h"
 
 enum uvd_run_kind {
-	UVD_RUN_READY = 1, /* engine to guardian to PROGRAM: the devices are there; root, pid_ns, outside */
+	UVD_RUN_READY = 1, /* engine to guardian to PROGRAM: the devices are there; root, pid_ns, outside, wire, net_ns */
 	UVD_RUN_LISTENER, /* PROGRAM to guardian to engine, which gets all members; fds: listener, notif, agent */
 	UVD_RUN_STARTED, /* PROGRAM to launcher; fds: its pidfd */
 	UVD_RUN_ENDED, /* engine or guardian to launcher: PROGRAM has ended; status, stays */
@@ -29,6 +30,8 @@ struct uvd_run_msg {
 	int status; /* ENDED: an exit status; LISTENER: PROGRAM's pid; the agent's reply: 0 or a negative errno */
 	bool stays; /* ENDED: other processes of the tree live on; BYE: the engine serves other trees */
 	uint64_t pid_ns; /* READY: the inode of the engine's pid namespace; 0: the kernel has none */
+	struct uvd_wire_options wire; /* READY */
+	uint64_t net_ns; /* READY: the inode of the engine's network namespace; 0: the kernel has none */
 	bool outside; /* READY: the guardian has no number in that namespace, nor have its processes */
 	bool chooses_ids; /* LISTENER: PROGRAM may choose the ids of new threads */
 	bool receives; /* LISTENER: the guardian receives the calls, as only it knows the callers by their numbers: agent.c */
