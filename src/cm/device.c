@@ -33,6 +33,7 @@ static void cm_device_added(struct uvd_device_watch *watch, struct uvd_device *d
 	device->num_ports = dev->config.num_ports;
 	device->node_guid = dev->config.node_guid;
 	device->ips = dev->config.ips;
+	device->num_wires = dev->config.num_wires;
 	memcpy(device->ports, dev->config.ports, sizeof(device->ports));
 	device->forwards = dev->config.hca[0];
 	if (device->forwards)

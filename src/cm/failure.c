@@ -53,7 +53,7 @@ void cm_log_failure(struct cm_cmd *c, uint32_t number, const struct cm_row *row,
 				uvd_errno_name(err), pid);
 }
 
-/* A user of an adapter may expect that peers on other hosts are reached. */
+/* A user of an adapter, or of --wire, may expect that peers on other hosts are reached. */
 static const char *why_unreachable(const struct uvd_cm *cm, int err)
 {
 	const struct cm_device *device;
@@ -64,6 +64,10 @@ static const char *why_unreachable(const struct uvd_cm *cm, int err)
 		if (device->forwards)
 			return ": no device of this process has the address, and " UVD_CM_NODE
 			       " reaches no other hosts, even by an adapter of --backend verbs";
+	list_for_each_entry(device, &cm->devices, of_cm)
+		if (device->num_wires)
+			return ": no device of this engine has the address, and connection management does not travel over the wire "
+			       "yet: only QPs that programs connect by other means do";
 	return ": no device of this process has the address";
 }
 

@@ -50,6 +50,7 @@ struct cm_device {
 	bool forwards; /* to an adapter, whose peers on other hosts cannot be reached by these messages */
 	__be64 node_guid;
 	struct uvd_ips ips;
+	unsigned int num_wires; /* as in struct uvd_device_config */
 	struct uvd_port_config ports[UVD_MAX_PORTS]; /* as they were when it was made, but for lost addresses */
 };
 
