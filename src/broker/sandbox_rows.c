@@ -10,6 +10,7 @@
 #include <linux/netlink.h>
 #include <linux/nsfs.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
 #include <rdma/rdma_user_ioctl.h>
 #include <sched.h>
 #include <stdint.h>
@@ -259,6 +260,22 @@ static const struct uvd_sandbox_call verbs_calls[] = {
 };
 
 /*
+ * The sockets that the broker has opened stay in its network namespace. The engine process can open no other one, and neither connect
+ * them nor change their options.
+ */
+static const struct uvd_sandbox_call wire_calls[] = {
+	{ "recvmmsg" },
+	{ "sendmmsg" },
+	{ "recvmsg" }, /* what ICMP has told: MSG_ERRQUEUE */
+	{ "poll" },
+	{ "ppoll" },
+	{ "getsockname" },
+	{ "getsockopt", "SOL_SOCKET", 0, false, ARG_IS(1, SOL_SOCKET) }, /* is it a UDP socket, its buffer */
+	{ "getsockopt", "IPPROTO_IP", 0, false, ARG_IS(1, IPPROTO_IP) }, /* is it one of the broker's: IP_MTU_DISCOVER */
+	{ "getsockopt", "IPPROTO_IPV6", 0, false, ARG_IS(1, IPPROTO_IPV6) },
+};
+
+/*
  * The child for questions opens files of threads below /proc, and answers. open() and openat() can open `mem` for
  * writing, but create no file. The flags of openat2() are in memory, which no filter reads.
  */
@@ -367,6 +384,7 @@ static const struct uvd_sandbox_row rows[] = {
 	  "the code of libibverbs and of all providers; the folders `/sys/class/infiniband`, `/sys/class/infiniband_verbs` and "
 	  "`/sys/devices`, to read; the adapters' nodes, each when a device needs it",
 	  CLONE_NEWNET, CALLS(verbs_calls), .adapters = true },
+	{ "wire", "with `--wire`", "a UDP socket for each address", 0, CALLS(wire_calls) },
 	{ "questions", "the child for questions", "its socket", 0, CALLS(questions_calls) },
 	{ "look", "the child that looks at a plug-in", "a copy of the file, a pipe", 0, CALLS(look_calls) },
 };

@@ -74,7 +74,7 @@ bool uvd_broker_may_run(struct uvd_log *log);
  */
 int uvd_broker_run(const struct uvd_broker_config *config, int (*engine)(void *arg, int sock), int *status);
 
-enum { UVD_SANDBOX_BACKENDS = 8 };
+enum { UVD_SANDBOX_BACKENDS = 9 };
 /*
  * Enters the engine process's sandbox: another user, no capability, no_new_privs, not dumpable, empty mount, network
  * and IPC namespaces, and a filter of system calls. The table's rows for the backends say which namespaces stay and

@@ -172,12 +172,14 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	uvd_announce_init(&d->announce, options);
 	uvd_fleet_init(&d->fleet, &d->engine, d->log, &uvd_daemon_fleet_ops, d);
 	d->fleet.addresses = d->addresses;
+	d->fleet.wire = d->wire;
 	if (!start_loop(d) || !d->machine->begin(d))
 		return false;
 	d->grants = uvd_grants_new(options->grant_fds, d->privilege, d->log);
 	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_object_plugins, &options->limits, d->log);
 	d->engine.lends = options->grant_fds;
-	if (!d->have_engine || !daemon_plugins(d) || uvd_options_give_texts(options, &d->engine))
+	if (!d->have_engine || !daemon_plugins(d) || uvd_options_give_texts(options, &d->engine) ||
+	    uvd_fleet_wire_give(&d->fleet.wire, d->engine.plugins, d->log))
 		return false;
 	uvd_control_charge(d->control, d->engine.accounts, daemon_owners, d);
 	uvd_fleet_begin(&d->fleet, d->loop, d->control);
@@ -238,7 +240,7 @@ static int daemon_run(struct uvd_daemon *d, const struct uvd_options *options)
 }
 
 int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control, struct uvd_plugins *plugins,
-		     const struct uvd_fleet_addresses *addresses)
+		     const struct uvd_fleet_addresses *addresses, const struct uvd_fleet_wire *wire)
 {
 	struct uvd_daemon *d = uvd_zalloc(sizeof(*d));
 
@@ -249,6 +251,7 @@ int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, i
 	d->listening = control;
 	d->plugins = plugins;
 	d->addresses = *addresses;
+	d->wire = *wire;
 	return daemon_run(d, options);
 }
 

@@ -14,7 +14,7 @@
  */
 static int engine_sandbox(const struct uvd_options *o, struct uvd_log *log)
 {
-	const char **backends = calloc(o->num_devices + 2, sizeof(*backends));
+	const char **backends = calloc(o->num_devices + 3, sizeof(*backends));
 	unsigned int num = 0;
 	int ret;
 
@@ -23,6 +23,8 @@ static int engine_sandbox(const struct uvd_options *o, struct uvd_log *log)
 	for (unsigned int i = 0; i < o->num_devices; i++)
 		if (uvd_backend_find(o->devices[i].backend))
 			backends[num++] = o->devices[i].backend;
+	if (o->wire.num)
+		backends[num++] = "wire";
 	backends[num] = uvd_sandbox_sanitizer;
 	ret = uvd_engine_sandbox(o->engine_uid, o->engine_gid, backends, log);
 	free(backends);
@@ -52,12 +54,23 @@ static void engine_open_addresses(const struct uvd_options *o, struct uvd_fleet_
 		uvd_logf(log, UVD_WARN, "cannot see when the machine loses an address: %s", uvd_errno_name(err));
 }
 
+/* Looks at the broker's sockets in the network namespace where they are: the sandbox has another one. */
+static int engine_take_wire(const struct uvd_options *o, struct uvd_fleet_wire *wire, struct uvd_log *log)
+{
+	int fds[UVD_MAX_WIRES];
+
+	for (unsigned int i = 0; i < o->wire.num; i++)
+		fds[i] = UVD_ENGINE_WIRE + i;
+	return uvd_fleet_wire_init(wire, &o->wire, fds, log);
+}
+
 int uvd_engine_main(const struct uvd_options *options, struct uvd_log *log)
 {
 	struct uvd_link *link = uvd_image_is_engine(log) ? uvd_link_new(UVD_ENGINE_SOCKET) : NULL;
 	struct uvd_slots_used *slots = link ? uvd_slots_used_new(link, options) : NULL;
 	struct uvd_plugins *plugins = uvd_plugins_new(log);
 	struct uvd_fleet_addresses addresses = {};
+	struct uvd_fleet_wire wire = {};
 	int status;
 
 	uvd_client_prepare();
@@ -66,12 +79,12 @@ int uvd_engine_main(const struct uvd_options *options, struct uvd_log *log)
 		engine_open_addresses(options, &addresses, log);
 	}
 	/* No code of a plug-in runs before the sandbox is closed: the broker copies the files into slots. */
-	if (!slots || !plugins || engine_sandbox(options, log))
+	if (!slots || !plugins || engine_take_wire(options, &wire, log) || engine_sandbox(options, log))
 		return 1;
 	uvd_plugins_set_source(plugins, &uvd_slots_source, slots);
 	if (!uvd_options_load_plugins(options, plugins, log))
 		return 1;
-	status = uvd_daemon_serve(options, link, UVD_ENGINE_CONTROL, plugins, &addresses);
+	status = uvd_daemon_serve(options, link, UVD_ENGINE_CONTROL, plugins, &addresses, &wire);
 	uvd_slots_used_free(slots);
 	uvd_link_free(link);
 	return status;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * With two processes, the engine process executes this program anew: so its addresses differ from the broker's, and
- * after an upgrade it can be another version. It gets the broker's command line, and three descriptors at fixed
- * numbers.
+ * after an upgrade it can be another version. It gets the broker's command line, and three descriptors and the sockets on
+ * the wire at fixed numbers.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -107,32 +109,52 @@ void uvd_image_update(struct uvd_image *p, struct uvd_log *log)
 enum { AFTER_SLOTS = UVD_WIRE_FIRST_SLOT + UVD_WIRE_SLOTS };
 
 /* Moves the descriptors to their numbers, first to high ones so that none overwrites another. Closes all others. */
-static bool image_place_fds(int sock, int control, int config, const struct uvd_slots *slots, int *exe)
+static bool image_place_fds(const struct uvd_image *p, int sock, int control, const struct uvd_slots *slots, int *exe)
 {
-	const int from[] = { sock, control, config, *exe };
-	int high[4];
+	const unsigned int num_wires = p->options->wire.num, num = UVD_ENGINE_WIRE - UVD_ENGINE_SOCKET + num_wires + 1;
+	int from[UVD_ENGINE_WIRE - UVD_ENGINE_SOCKET + UVD_MAX_WIRES + 1] = { sock, control, p->config };
+	int high[UVD_COUNT(from)];
 
-	for (int i = 0; i < 4; i++) {
+	memcpy(from + UVD_ENGINE_WIRE - UVD_ENGINE_SOCKET, p->wires, num_wires * sizeof(*from));
+	from[num - 1] = *exe;
+	for (unsigned int i = 0; i < num; i++) {
 		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, AFTER_SLOTS);
 		if (high[i] < 0)
 			return false;
 	}
-	*exe = UVD_ENGINE_CONFIG + 1;
-	return uvd_slots_place(slots) && dup2(high[0], UVD_ENGINE_SOCKET) >= 0 &&
-	       dup2(high[1], UVD_ENGINE_CONTROL) >= 0 && dup2(high[2], UVD_ENGINE_CONFIG) >= 0 &&
-	       dup3(high[3], *exe, O_CLOEXEC) >= 0 && !close_range(*exe + 1, UVD_WIRE_FIRST_SLOT - 1, 0) &&
+	if (!uvd_slots_place(slots))
+		return false;
+	*exe = UVD_ENGINE_WIRE + num_wires;
+	for (unsigned int i = 0; i < num - 1; i++)
+		if (dup2(high[i], UVD_ENGINE_SOCKET + i) < 0)
+			return false;
+	return dup3(high[num - 1], *exe, O_CLOEXEC) >= 0 && !close_range(*exe + 1, UVD_WIRE_FIRST_SLOT - 1, 0) &&
 	       !close_range(AFTER_SLOTS, ~0u, 0);
+}
+
+/* Tells the engine process the wire: it must have the addresses of these sockets, and the GUIDs that are published. */
+static void image_write_wire(const struct uvd_wire_options *wire, char *text, size_t size)
+{
+	char addresses[UVD_WIRE_TEXT];
+
+	uvd_options_wire_text(wire, addresses);
+	snprintf(text, size, "--internal-wire=%" PRIx64 ",%s", wire->guid, addresses);
 }
 
 int uvd_image_exec(const struct uvd_image *p, int sock, int control, const struct uvd_slots *slots, struct uvd_log *log)
 {
-	char **argv = calloc(p->options->argc + 2, sizeof(*argv));
-	int exe = p->exe;
+	char **argv = calloc(p->options->argc + 3, sizeof(*argv));
+	char wire[UVD_WIRE_TEXT + 64];
+	int exe = p->exe, num = 0;
 
-	if (argv && image_place_fds(sock, control, p->config, slots, &exe)) {
-		argv[0] = p->options->argv[0];
-		argv[1] = "--internal-engine";
-		memcpy(argv + 2, p->options->argv + 1, (p->options->argc - 1) * sizeof(*argv));
+	if (argv && image_place_fds(p, sock, control, slots, &exe)) {
+		argv[num++] = p->options->argv[0];
+		argv[num++] = "--internal-engine";
+		if (p->options->wire.num) {
+			image_write_wire(&p->options->wire, wire, sizeof(wire));
+			argv[num++] = wire;
+		}
+		memcpy(argv + num, p->options->argv + 1, (p->options->argc - 1) * sizeof(*argv));
 		syscall(SYS_execveat, exe, "", argv, environ, AT_EMPTY_PATH);
 	}
 	uvd_logf(log, UVD_ERR, "cannot execute the engine process: %s", uvd_errno_name(errno));

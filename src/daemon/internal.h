@@ -81,6 +81,7 @@ struct uvd_daemon {
 	struct uvd_node_orphans orphans; /* found at the start */
 	struct uvd_plugins *plugins; /* loaded before the engine was made, and not the engine's yet; or NULL */
 	struct uvd_fleet_addresses addresses; /* that the fleet begins with */
+	struct uvd_fleet_wire wire; /* likewise */
 	struct uvd_fleet fleet;
 	struct uvd_engine engine;
 	bool have_engine, have_tree;
@@ -120,10 +121,10 @@ int uvd_daemon_separate(const struct uvd_options *options);
 int uvd_engine_main(const struct uvd_options *options, struct uvd_log *log);
 /*
  * daemon.c: serves in an engine process. link: to the broker. control: the socket that listens. plugins: those of the options, which
- * it takes over. addresses: sockets that were opened before the sandbox, or zeros.
+ * it takes over. addresses, wire: sockets that were opened before the sandbox, or zeros.
  */
 int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control, struct uvd_plugins *plugins,
-		     const struct uvd_fleet_addresses *addresses);
+		     const struct uvd_fleet_addresses *addresses, const struct uvd_fleet_wire *wire);
 /* status.c: stores the name of a process's program, or "". daemon: the struct. On any thread; it uses only `privilege`. */
 void uvd_daemon_program(void *daemon, pid_t pid, char *comm, size_t size);
 void uvd_daemon_raise_nofile(void);
@@ -245,6 +246,7 @@ struct uvd_image {
 	const struct uvd_options *options;
 	int exe; /* O_PATH */
 	int config; /* a copy of the file */
+	int wires[UVD_MAX_WIRES]; /* sockets of options->wire, which each engine process gets */
 	char path[PATH_MAX]; /* where the program is installed */
 };
 

@@ -546,6 +546,9 @@ static int serve_as_broker(struct separate *s)
 	int status = 1;
 
 	uvd_daemon_raise_nofile();
+	/* While this process has all capabilities: CAP_NET_ADMIN makes receive buffers larger than net.core.rmem_max. */
+	if (uvd_fleet_wire_open(&s->options->wire, s->image.wires, s->log))
+		return 1;
 	s->control = uvd_control_listen(s->options->control, s->log);
 	if (s->control < 0)
 		return 1;
