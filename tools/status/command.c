@@ -89,6 +89,14 @@ static void print_cm_id(const json_t *id)
 	printf("\n");
 }
 
+static void print_wire(const json_t *wire)
+{
+	printf("wire %s port %lld: interface's MTU %lld, active MTU %lld, receive buffer %lld bytes (%lld packets)\n",
+	       uvd_status_text(wire, "address"), uvd_status_value(wire, "port"), uvd_status_value(wire, "link_mtu"),
+	       uvd_status_value(wire, "mtu"), uvd_status_value(wire, "receive_buffer"),
+	       uvd_status_value(wire, "packets"));
+}
+
 static void print_status(json_t *status, bool objects)
 {
 	json_t *grants = json_object_get(status, "grants"), *entry;
@@ -96,6 +104,8 @@ static void print_status(json_t *status, bool objects)
 	size_t i;
 
 	printf("uverbsd, pid %lld, tree in %s\n", uvd_status_value(status, "pid"), uvd_status_text(status, "sysfs"));
+	json_array_foreach(json_object_get(status, "wire"), i, entry)
+		print_wire(entry);
 	json_array_foreach(json_object_get(status, "devices"), i, entry)
 		print_device(entry, objects);
 	json_array_foreach(json_object_get(status, "memlock"), i, entry)
