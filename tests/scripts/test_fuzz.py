@@ -171,7 +171,7 @@ lib.afl_custom_deinit(state)
 """
 
 
-@pytest.mark.parametrize("target", ["calls", "control", "ioctl", "options", "write"])
+@pytest.mark.parametrize("target", ["calls", "control", "ioctl", "options", "packet", "write"])
 def test_mutator_for_afl_makes_other_inputs_by_its_seed_and_keeps_to_their_limit(target):
     seed = max((ROOT / "fuzz/corpus" / target).iterdir(), key=lambda p: p.stat().st_size)
 
