@@ -10,6 +10,7 @@
                       tests/vm/run-in-vm --rxe beside the kernel's
   bench.py scale      a million objects in one open file, ten thousand open files, in one process; --rounds 5 will do
   bench.py idle       resident memory of an idle daemon (root and /dev/cuse)
+  bench.py wire       packets of RoCE v2 and their checksum; over loopback beside plain datagrams. In processor time
   bench.py fuzz       executions of the in-process fuzz targets, in processor time: the corpus in git again and again (replay), and inputs
                       that are each one change away from the last (mutate), which includes the change
 
@@ -291,9 +292,21 @@ def bench_fuzz(args):
     print("(us of processor time an execution)")
 
 
+def bench_wire(args):
+    program, sizes = Program([BUILD / "bench/wire"]), (64, 1024, 4096)
+    print(f"{'':24} {'median':>9} {'min':>9} {'max':>9} {'s/GB':>9}")
+    for kinds, count in (("crc", "crc_tables", "packet", "packet_id"), args.count * 10), (("plain", "roce"), args.count // 10):
+        seen = measure({f"{kind}_{size}": (program, f"{kind}_{size}") for size in sizes for kind in kinds}, args.rounds, count)
+        for label, times in seen.items():
+            median, size = statistics.median(times), int(label.rsplit("_", 1)[1])
+            print(f"{label:24} {median / 1000:9.3f} {min(times) / 1000:9.3f} {max(times) / 1000:9.3f} {median / size:9.3f}")
+    program.stop()
+    print("(us of processor time for one piece or packet: plain and roce send and receive it)")
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("what", choices=["dispatch", "run", "cuse", "hca", "cm", "scale", "idle", "fuzz"])
+    ap.add_argument("what", choices=["dispatch", "run", "cuse", "hca", "cm", "scale", "idle", "wire", "fuzz"])
     ap.add_argument("--rounds", type=int, default=15)
     ap.add_argument("--count", type=int, default=2000, help="calls a round")
     ap.add_argument("--options", default="", help="more options for the daemon of `cuse`, but not for that of --against")
@@ -303,7 +316,7 @@ def main():
     if subprocess.run([ROOT / "scripts/require-tests", BUILD], check=False).returncode:
         return 1
     {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "hca": bench_hca, "cm": bench_cm, "scale": bench_scale,
-     "idle": bench_idle, "fuzz": bench_fuzz}[args.what](args)
+     "idle": bench_idle, "wire": bench_wire, "fuzz": bench_fuzz}[args.what](args)
     return 0
 
 
