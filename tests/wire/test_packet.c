@@ -258,19 +258,30 @@ START_TEST(test_each_fault_has_a_name)
 }
 END_TEST
 
+/* Fills so many bytes by a generator that is quick under a sanitizer (xorshift). */
+static void fill_any(uint64_t *state, uint8_t *bytes, size_t len)
+{
+	for (size_t n = 0; n < len; n += sizeof(*state)) {
+		*state ^= *state << 13;
+		*state ^= *state >> 7;
+		*state ^= *state << 17;
+		memcpy(bytes + n, state, sizeof(*state));
+	}
+}
+
 START_TEST(test_random_bytes_never_lead_outside_of_the_datagram)
 {
 	const unsigned int rounds = suite_is_long() ? 1000000 : 30000;
 	uint8_t bytes[128], again[UVD_IB_HEADERS_MAX];
 	unsigned int parsed = 0;
 	struct uvd_packet got;
+	uint64_t any = 1;
 
 	srandom(1);
 	for (unsigned int i = 0; i < rounds; i++) {
 		const size_t len = random() % 4 ? random() % 25 * 4 : random() % 100;
 
-		for (size_t n = 0; n < len; n++)
-			bytes[n] = random();
+		fill_any(&any, bytes, len);
 		if (len > 1 && random() % 2) {
 			bytes[0] = all_opcodes[random() % NUM_OPCODES];
 			bytes[1] &= 0xf0;
@@ -371,7 +382,7 @@ int main(void)
 {
 	TCase *t = tcase_create("packet");
 
-	tcase_set_timeout(t, 60);
+	tcase_set_timeout(t, 600);
 	tcase_add_test(t, test_what_is_put_is_what_is_parsed);
 	tcase_add_test(t, test_headers_are_where_the_specification_has_them);
 	tcase_add_test(t, test_numbers_of_24_bits_do_not_touch_their_neighbours);
