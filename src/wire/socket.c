@@ -82,9 +82,8 @@ static bool socket_address_is_unicast(const struct uvd_socket_address *a)
 {
 	if (uvd_gid_is_ipv4(&a->gid))
 		return a->gid.raw[12] && a->gid.raw[12] < 0xe0; /* neither 0.0.0.0/8, nor a group, nor beyond */
-	if (IN6_IS_ADDR_UNSPECIFIED(socket_in6(&a->gid)) || a->gid.raw[0] == 0xff)
-		return false;
-	return !IN6_IS_ADDR_LINKLOCAL(socket_in6(&a->gid)) || a->scope;
+	/* bind() refuses a link-local address without a scope. */
+	return !IN6_IS_ADDR_UNSPECIFIED(socket_in6(&a->gid)) && a->gid.raw[0] != 0xff;
 }
 
 /* ---- open -------------------------------------------------------------------------------------------------------- */
