@@ -160,9 +160,11 @@ static void ask_for_memory(struct uvd_link *link)
 
 /* engine.c calls this in place of uvd_daemon_serve(). */
 int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control,
-		       struct uvd_plugins *plugins, const struct uvd_fleet_addresses *addresses);
+		       struct uvd_plugins *plugins, const struct uvd_fleet_addresses *addresses,
+		       const struct uvd_fleet_wire *wire);
 int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control,
-		       struct uvd_plugins *plugins, const struct uvd_fleet_addresses *addresses)
+		       struct uvd_plugins *plugins, const struct uvd_fleet_addresses *addresses,
+		       const struct uvd_fleet_wire *wire)
 {
 	ask_for_nodes(link);
 	ask_to_add(link, options);
