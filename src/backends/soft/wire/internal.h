@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What link.c and carrier.c share. */
+/* Shared by the files of this room, but for the machines. */
 #ifndef UVD_SOFT_WIRE_INTERNAL_H
 #define UVD_SOFT_WIRE_INTERNAL_H
 
@@ -101,6 +101,10 @@ void carrier_transmit(void *user, const struct uvd_packet *packet);
 void carrier_flush(void *user);
 struct soft_outcome carrier_gather(void *user, const struct soft_send_wqe *wqe, uint32_t offset, uint32_t len,
 				   const uint8_t **bytes);
+extern const struct wire_requester_ops wire_requester_ops; /* carrier.c */
+extern const struct wire_responder_ops wire_responder_ops;
+/* Is the port up, and does the machine still have the QP's address? */
+bool wire_has_way(const struct soft_wire_qp *w);
 /* The socket from which a port reaches an address beyond this engine, or NULL. */
 struct uvd_socket *wire_way_out(struct soft_device *dev, const struct uvd_port_config *port,
 				const struct ibv_ah_attr *ah);

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A QP's end on the wire: how it begins and ends, and the packets that wait for its thread. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backends/soft/wire/internal.h"
+
+bool wire_has_way(const struct soft_wire_qp *w)
+{
+	const struct uvd_port_config *port = soft_qp_port(w->qp);
+
+	return !uvd_config_port_down(port) && uvd_config_has_gid(port, w->qp->attr.ah_attr.grh.sgid_index);
+}
+
+/* ---- packets that wait ------------------------------------------------------------------------------------------- */
+
+void wire_letters_free(struct soft_qp *qp, struct wire_letters *letters)
+{
+	struct wire_letter *letter;
+
+	while ((letter = letters->first)) {
+		letters->first = letter->next;
+		uvd_uncharge_bytes(qp->qp.account, letter->charged);
+		free(letter);
+	}
+	letters->last = &letters->first;
+	letters->num = 0;
+}
+
+static struct wire_letter *letter_new(struct soft_qp *qp, const struct uvd_socket *socket,
+				      const struct uvd_socket_in *in, const struct uvd_packet *packet)
+{
+	const uint32_t size = sizeof(struct wire_letter) + packet->payload_len;
+	struct wire_letter *letter;
+
+	if (uvd_charge_bytes(qp->qp.account, size))
+		return NULL;
+	letter = malloc(size);
+	if (!letter) {
+		uvd_uncharge_bytes(qp->qp.account, size);
+		return NULL;
+	}
+	letter->next = NULL;
+	letter->from = in->from;
+	letter->to = uvd_socket_address(socket)->gid;
+	letter->charged = size;
+	letter->packet = *packet;
+	letter->packet.payload = letter->payload;
+	memcpy(letter->payload, packet->payload, packet->payload_len);
+	return letter;
+}
+
+/* Is the packet one of the QP's connection? Its source port means nothing: rxe changes it. Caller holds qp->lock. */
+static bool is_of_connection(const struct soft_wire_qp *w, const struct uvd_socket *socket,
+			     const struct uvd_socket_in *in, const struct uvd_packet *packet)
+{
+	if (!w || (packet->opcode & UVD_TRANSPORT_MASK) != w->connection.transport || !soft_can_receive(w->qp->state))
+		return false;
+	return w->qp->qp.qp_type == IBV_QPT_UD ||
+	       (w->socket == socket && wire_has_way(w) && !memcmp(&in->from, &w->peer, sizeof(w->peer)));
+}
+
+void wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const struct uvd_socket_in *in,
+		  const struct uvd_packet *packet)
+{
+	struct wire_letter *letter;
+	struct soft_wire_qp *w;
+
+	pthread_mutex_lock(&qp->lock);
+	w = qp->wire;
+	/* A packet beyond what may wait is lost, as one that the socket has no room for is. */
+	if (is_of_connection(w, socket, in, packet) && w->inbox.num < WIRE_INBOX) {
+		letter = letter_new(qp, socket, in, packet);
+		if (letter) {
+			*w->inbox.last = letter;
+			w->inbox.last = &letter->next;
+			w->inbox.num++;
+		}
+		if (!qp->s_busy && !qp->s_deferred)
+			soft_defer(qp, false);
+	}
+	pthread_mutex_unlock(&qp->lock);
+}
+
+/* ---- connections ------------------------------------------------------------------------------------------------- */
+
+static uint8_t transport_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return UVD_TRANSPORT_RC;
+	case IBV_QPT_UC:
+		return UVD_TRANSPORT_UC;
+	case IBV_QPT_UD:
+		return UVD_TRANSPORT_UD;
+	default:
+		return UVD_TRANSPORT_XRC;
+	}
+}
+
+static bool is_own_gid(const struct uvd_port_config *port, const union ibv_gid *gid)
+{
+	for (unsigned int i = 0; i < port->num_gids; i++)
+		if (uvd_config_has_gid(port, i) && !memcmp(&port->gids[i], gid, sizeof(*gid)))
+			return true;
+	return false;
+}
+
+struct uvd_socket *wire_way_out(struct soft_device *dev, const struct uvd_port_config *port,
+				const struct ibv_ah_attr *ah)
+{
+	if (!dev->fabric->wire || port->link_layer != IBV_LINK_LAYER_ETHERNET || !ah->is_global ||
+	    !uvd_config_has_gid(port, ah->grh.sgid_index) || is_own_gid(port, &ah->grh.dgid))
+		return NULL;
+	return wire_socket_of(dev->fabric->wire, &port->gids[ah->grh.sgid_index]);
+}
+
+static void wire_set_connection(struct soft_wire_qp *w)
+{
+	struct soft_qp *qp = w->qp;
+
+	w->connection = (struct wire_connection){
+		.transport = transport_of(qp->qp.qp_type),
+		.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
+		.dest_qpn = qp->attr.dest_qp_num,
+		.mtu = 128u << qp->attr.path_mtu,
+		.mtu_code = qp->attr.path_mtu,
+	};
+}
+
+int soft_wire_connect(struct soft_qp *qp)
+{
+	const unsigned int most =
+		qp->attr.max_dest_rd_atomic < WIRE_RECORDS ? qp->attr.max_dest_rd_atomic : WIRE_RECORDS;
+	struct uvd_socket *socket = NULL;
+	struct soft_wire_qp *w;
+
+	if (!qp->dev->fabric->wire || qp->qp.qp_type == IBV_QPT_RAW_PACKET)
+		return 0;
+	if (qp->qp.qp_type != IBV_QPT_UD) {
+		socket = wire_way_out(qp->dev, soft_qp_port(qp), &qp->attr.ah_attr);
+		if (!socket)
+			return 0;
+	}
+	if (uvd_charge_bytes(qp->qp.account, sizeof(*w)))
+		return -ENOMEM;
+	w = calloc(1, sizeof(*w));
+	if (!w) {
+		uvd_uncharge_bytes(qp->qp.account, sizeof(*w));
+		return -ENOMEM;
+	}
+	w->qp = qp;
+	w->wire = qp->dev->fabric->wire;
+	w->socket = socket;
+	w->peer = qp->attr.ah_attr.grh.dgid;
+	w->inbox.last = &w->inbox.first;
+	w->work.last = &w->work.first;
+	wire_set_connection(w);
+	wire_responder_init(&w->responder, &wire_responder_ops, w, &w->connection, qp->r_psn, w->records, most ?: 1);
+	qp->wire = w;
+	return 0;
+}
+
+void soft_wire_start(struct soft_qp *qp)
+{
+	struct soft_wire_qp *w = qp->wire;
+	struct wire_requester *r = w ? &w->requester : NULL;
+
+	if (!w || qp->qp.qp_type == IBV_QPT_UD)
+		return;
+	if (!w->sends)
+		wire_requester_init(r, &wire_requester_ops, w, &w->connection, qp->s_psn, WIRE_WINDOW_MOST);
+	w->sends = true;
+	r->timeout_ns = qp->attr.timeout ? UINT64_C(4096) << qp->attr.timeout : 0;
+	r->retry_cnt = qp->attr.retry_cnt;
+	r->rnr_retry = qp->attr.rnr_retry;
+	r->max_rd_atomic = qp->attr.max_rd_atomic;
+}
+
+void soft_wire_disconnect(struct soft_qp *qp)
+{
+	struct soft_wire_qp *w = qp->wire;
+
+	if (!w)
+		return;
+	qp->wire = NULL;
+	wire_letters_free(qp, &w->work);
+	wire_letters_free(qp, &w->inbox);
+	soft_timer_disarm(&qp->dev->fabric->timers, qp);
+	uvd_uncharge_bytes(qp->qp.account, sizeof(*w));
+	free(w);
+}

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Two engines of an ordinary user on the wire: the distribution's programs, and links that lose packets."""
+import os
+
+import pytest
+
+from conftest import UVERBSCTL
+from wirenet import ADDRESSES, NOBODY, Net
+
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="makes network namespaces")
+LONG = "UVERBSD_LONG" in os.environ
+
+
+@pytest.fixture(name="net", scope="module")
+def fixture_net():
+    net = Net()
+    yield net
+    net.close()
+
+
+def run(end, *options, persona="rxe"):
+    return [*NOBODY, UVERBSCTL, "run", "--persona", persona, "--wire", ",".join(ADDRESSES[end]), *options, "--"]
+
+
+PINGPONGS = ["ibv_rc_pingpong -c -n 200", "ibv_uc_pingpong -c -n 100", "ibv_ud_pingpong -c -n 100 -s 1000", "ibv_srq_pingpong -c -n 200"]
+PERFTEST = ["ib_write_bw -s 65536 -n 100", "ib_read_bw -s 65536 -n 100", "ib_send_bw -s 4096 -n 200", "ib_atomic_bw -n 200",
+            "ib_send_lat -s 64 -n 200", "ib_write_lat -s 64 -n 200", "ib_read_lat -s 64 -n 200", "ib_atomic_lat -n 200"]
+
+
+@pytest.mark.parametrize("gid", [0, 1], ids=["ipv4", "ipv6"])
+@pytest.mark.parametrize("program", PINGPONGS)
+def test_pingpong_between_two_engines(net, program, gid):
+    net.pair(run(0), run(1), [*program.split(), "-g", str(gid)])
+
+
+@pytest.mark.parametrize("program", PERFTEST)
+def test_perftest_between_two_engines(net, program):
+    net.pair(run(0), run(1), [*program.split(), "-F", "-x", "0"])
+
+
+def test_persona_hfi1_reaches_rxe(net):
+    net.pair(run(0, persona="hfi1"), run(1), "ibv_rc_pingpong -c -n 200 -g 0".split())
+
+
+@pytest.mark.parametrize("program", ["ibv_rc_pingpong -c -n 200 -g 0", "ib_write_bw -s 65536 -n 50 -F -x 0",
+                                     "ib_read_bw -s 65536 -n 50 -F -x 0", "ib_atomic_bw -n 200 -F -x 0"])
+def test_what_packets_carry_survives_their_loss(net, program):
+    lossy = ("--filter", "loss:rc=%2")
+    net.pair(run(0, *lossy), run(1, *lossy), program.split())

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Our engine on the wire with the kernel's rxe at the other end, in both directions. Runs in the virtual machine."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from wirenet import ADDRESSES, NOBODY, Net
+
+BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
+LONG = "UVERBSD_LONG" in os.environ
+COUNTERS = pathlib.Path("/sys/class/infiniband/wire_rxe/ports/1/hw_counters")
+
+
+@pytest.fixture(name="net", scope="module")
+def fixture_net():
+    net = Net(first_is_ours=True)
+    subprocess.run(["rdma", "link", "add", "wire_rxe", "type", "rxe", "netdev", "wire0"], check=True)
+    yield net
+    subprocess.run(["rdma", "link", "delete", "wire_rxe"], check=False)
+    net.close()
+
+
+def gid_of_rxe(version):
+    text = {4: "0000:0000:0000:0000:0000:ffff:0a62:0001", 6: "fd98:0000:0000:0000:0000:0000:0000:0001"}[version]
+    for entry in pathlib.Path("/sys/class/infiniband/wire_rxe/ports/1/gids").iterdir():
+        if entry.read_text().strip() == text:
+            return entry.name
+    raise LookupError(text)
+
+
+OURS = [*NOBODY, BUILD / "tools/uverbsctl", "run", "--persona", "rxe", "--wire", ",".join(ADDRESSES[1]), "--"]
+
+
+def end(prefix, options):
+    """Puts the options of one end before the program's."""
+    return [*prefix, "sh", "-c", f'program=$1; shift; exec "$program" {options} "$@"', "sh"]
+
+
+def both_ways(net, program, gid_option, version=4):
+    rxe = end([], f"-d wire_rxe {gid_option} {gid_of_rxe(version)}")
+    ours = end(OURS, f"{gid_option} {0 if version == 4 else 1}")
+    net.pair(rxe, ours, program.split(), server_end=0)
+    net.pair(ours, rxe, program.split(), server_end=1)
+
+
+@pytest.mark.parametrize("version", [4, 6] if LONG else [6])
+@pytest.mark.parametrize("program", ["ibv_rc_pingpong -c -n 100", "ibv_ud_pingpong -c -n 50 -s 1000"]
+                         + ["ibv_uc_pingpong -c -n 100", "ibv_srq_pingpong -c -n 100"] * LONG)
+def test_pingpong_with_rxe(net, program, version):
+    both_ways(net, program, "-g", version)
+
+
+SIZES = (2, 64, 1000, 4096, 65536, 8 << 20)
+PROGRAMS = [f"{program} -s {size} -n {1000 if size <= 4096 else 100 if size <= 65536 else 5}"
+            for program in ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat") for size in SIZES]
+PROGRAMS += ["ib_atomic_bw -n 1000", "ib_atomic_lat -n 1000"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS if LONG else ["ib_read_bw -s 65536 -n 20", "ib_atomic_bw -n 50"])
+def test_perftest_with_rxe(net, program):
+    before = int((COUNTERS / "out_of_seq_request").read_text()), int((COUNTERS / "rcvd_seq_err").read_text())
+    both_ways(net, program + " -F", "-x")
+    after = int((COUNTERS / "out_of_seq_request").read_text()), int((COUNTERS / "rcvd_seq_err").read_text())
+    assert after == before
+
+
+@pytest.fixture(name="link")
+def fixture_link():
+    net = Net()
+    yield net
+    net.close()
+
+
+def ours_at(end_number):
+    return [*NOBODY, BUILD / "tools/uverbsctl", "run", "--persona", "rxe", "--wire", ",".join(ADDRESSES[end_number]), "--"]
+
+
+@pytest.mark.skipif(not LONG, reason="takes minutes; UVERBSD_LONG=1")
+@pytest.mark.parametrize("trouble", ["delay 0", "loss 0.1%", "loss 1%", "loss 5%", "duplicate 3%", "delay 1ms reorder 25% 50%", "delay 10ms"])
+@pytest.mark.parametrize("program", ["ibv_rc_pingpong -c -n 200 -g 0", "ib_write_bw -s 65536 -n 50 -F -x 0", "ib_read_bw -s 65536 -n 50 -F -x 0"])
+def test_payload_survives_what_a_link_does(link, program, trouble):
+    for number in (0, 1):
+        link.trouble(number, *trouble.split())
+    print(link.pair(ours_at(0), ours_at(1), program.split()))
