@@ -56,7 +56,7 @@ void uvd_fabric_set_capture(struct uvd_fabric *fabric, struct uvd_capture *captu
 
 int uvd_fabric_add_wire(struct uvd_fabric *fabric, int fd)
 {
-	return soft_wire_add(fabric, fd);
+	return soft_wire_add(fabric, fd, soft_send_run_shortly);
 }
 
 void uvd_fabric_free(struct uvd_fabric *fabric)

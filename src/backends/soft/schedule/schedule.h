@@ -15,6 +15,7 @@ struct soft_budget {
 	uint64_t run_ns, run_cpu_ns; /* of a user's thread: time, and its CPU time, when the run began; 0: not known */
 	uint64_t requests;
 	unsigned int new_requests;
+	bool is_short; /* it ends after one step of a QP on the wire */
 	bool of_user_thread; /* a user's thread runs it: the first request may be of any length */
 	bool begun, spent;
 };
@@ -74,6 +75,8 @@ void soft_wake_all(struct uvd_fabric *fabric);
  */
 void soft_send_run(struct soft_qp *qp, struct uvd_worker *worker);
 void soft_send_run_deferred(struct soft_qp *qp, struct uvd_worker *worker);
+/* soft_send_run() for a thread that others wait for: the wire's receiver. */
+void soft_send_run_shortly(struct soft_qp *qp, struct uvd_worker *worker);
 /* Defers the QP if it has requests, and no thread runs it yet. Caller holds no lock. */
 void soft_send_resume(struct soft_qp *qp);
 /*

@@ -362,9 +362,9 @@ static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 }
 
 /* One step of a QP on the wire. Locking and result as of send_step(). */
-static enum step wire_step(struct soft_qp *qp, struct soft_mover *m)
+static enum step wire_step(struct soft_qp *qp, struct soft_mover *m, const struct soft_budget *budget)
 {
-	switch (soft_wire_run(qp, m, WIRE_STEP_BYTES)) {
+	switch (soft_wire_run(qp, m, budget->is_short ? SHORT_BYTES : WIRE_STEP_BYTES)) {
 	case SOFT_WIRE_LOST:
 		return STEP_LOST;
 	case SOFT_WIRE_MORE:
@@ -377,7 +377,9 @@ static enum step wire_step(struct soft_qp *qp, struct soft_mover *m)
 /* Defers the QP if its budget is spent. Caller holds the lock. Returns true if it was deferred. */
 static bool wire_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 {
-	if (soft_budget_take(budget, WIRE_STEP_BYTES, false))
+	const bool is_over = budget->is_short && budget->begun;
+
+	if (soft_budget_take(budget, WIRE_STEP_BYTES, false) && !is_over)
 		return false;
 	if (soft_defer(qp, budget->of_user_thread))
 		return true;
@@ -396,7 +398,7 @@ static bool hands_over(struct soft_qp *qp, struct soft_budget *budget)
 static enum step run_step(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget, unsigned int steps,
 			  struct soft_due *due)
 {
-	enum step done = qp->wire ? wire_step(qp, m) : STEP_NOTHING;
+	enum step done = qp->wire ? wire_step(qp, m, budget) : STEP_NOTHING;
 
 	if (done != STEP_NOTHING || soft_wire_is_connected(qp))
 		return done;
@@ -439,13 +441,13 @@ static void send_run(struct soft_qp *qp, struct soft_mover *m, struct soft_budge
 }
 
 /* Runs the send queue, unless another thread has it: that one goes on with all of it. of_user: on a user's thread. */
-static void run_as(struct soft_qp *qp, struct uvd_worker *worker, bool of_user)
+static void run_as(struct soft_qp *qp, struct uvd_worker *worker, bool of_user, bool is_short)
 {
 	struct soft_mover *m = soft_mover_get(&qp->dev->fabric->movers, worker);
-	struct soft_budget budget = { .of_user_thread = of_user };
+	struct soft_budget budget = { .of_user_thread = of_user, .is_short = is_short };
 
 	pthread_mutex_lock(&qp->lock);
-	if (m && !of_user)
+	if (m && !of_user && !is_short)
 		soft_stream_take_back(qp);
 	/* A reset or an error may have taken the QP back since it left the user's list. */
 	if (m && !qp->s_busy && qp->s_deferred == of_user) {
@@ -463,12 +465,17 @@ static void run_as(struct soft_qp *qp, struct uvd_worker *worker, bool of_user)
 
 void soft_send_run(struct soft_qp *qp, struct uvd_worker *worker)
 {
-	run_as(qp, worker, false);
+	run_as(qp, worker, false, false);
 }
 
 void soft_send_run_deferred(struct soft_qp *qp, struct uvd_worker *worker)
 {
-	run_as(qp, worker, true);
+	run_as(qp, worker, true, false);
+}
+
+void soft_send_run_shortly(struct soft_qp *qp, struct uvd_worker *worker)
+{
+	run_as(qp, worker, false, true);
 }
 
 /* ---- kicks, the waker and the timer ------------------------------------------------------------------------------ */

@@ -332,11 +332,14 @@ static bool take_some(struct soft_wire_qp *w)
 	return true;
 }
 
-/* Takes all that has arrived. Returns false in the case of SOFT_LOST. */
-static bool take_all(struct soft_wire_qp *w)
+/* Takes what has arrived, and sends up to `budget` bytes of answers to READs. Returns false in the case of SOFT_LOST. */
+static bool take_all(struct soft_wire_qp *w, uint32_t budget)
 {
 	while (!soft_gone(w->qp)) {
 		if (wire_responder_is_reading(&w->responder)) {
+			if (!budget)
+				break;
+			budget -= budget < WIRE_RUN_BYTES ? budget : WIRE_RUN_BYTES;
 			if (wire_responder_read(&w->responder).kind == SOFT_LOST)
 				return false;
 		} else if (!w->work.first) {
@@ -459,12 +462,12 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 	if (sender) {
 		w->m = m;
 		w->sender = sender;
-		kept = take_all(w) && carrier_send(w, budget);
+		kept = take_all(w, budget) && carrier_send(w, budget);
 		sender->num = 0;
 		wire_sender_put(wire, sender);
 		if (!kept)
 			return SOFT_WIRE_LOST;
-		more = has_more(w);
+		more = wire_responder_is_reading(&w->responder) || has_more(w);
 	}
 	pthread_mutex_lock(&qp->lock);
 	if (soft_gone(qp)) {

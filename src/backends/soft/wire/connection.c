@@ -24,7 +24,7 @@ void wire_letters_free(struct soft_qp *qp, struct wire_letters *letters)
 		free(letter);
 	}
 	letters->last = &letters->first;
-	letters->num = 0;
+	letters->num = letters->bytes = 0;
 }
 
 static struct wire_letter *letter_new(struct soft_qp *qp, const struct uvd_socket *socket,
@@ -60,10 +60,20 @@ static bool is_of_connection(const struct soft_wire_qp *w, const struct uvd_sock
 	       (w->socket == socket && wire_has_way(w) && !memcmp(&in->from, &w->peer, sizeof(w->peer)));
 }
 
-void wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const struct uvd_socket_in *in,
+/* Bytes that the letters and this packet make us move. */
+static uint32_t letters_bytes_plus(const struct wire_letters *letters, const struct uvd_packet *packet)
+{
+	const uint32_t is = uvd_opcode_info(packet->opcode)->is;
+	const uint64_t bytes = is & UVD_IS_READ && is & UVD_IS_REQUEST ? packet->length : packet->payload_len;
+
+	return letters->bytes + bytes < UINT32_MAX ? letters->bytes + bytes : UINT32_MAX;
+}
+
+bool wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const struct uvd_socket_in *in,
 		  const struct uvd_packet *packet)
 {
 	struct wire_letter *letter;
+	bool needs_thread = false;
 	struct soft_wire_qp *w;
 
 	pthread_mutex_lock(&qp->lock);
@@ -75,11 +85,30 @@ void wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const str
 			*w->inbox.last = letter;
 			w->inbox.last = &letter->next;
 			w->inbox.num++;
+			w->inbox.bytes = letters_bytes_plus(&w->inbox, packet);
 		}
-		if (!qp->s_busy && !qp->s_deferred)
-			soft_defer(qp, false);
+		needs_thread = !qp->s_busy && !qp->s_deferred;
 	}
 	pthread_mutex_unlock(&qp->lock);
+	return needs_thread;
+}
+
+void wire_defer(struct soft_qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	if (soft_wire_has_work(qp) && !qp->s_busy && !qp->s_deferred)
+		soft_defer(qp, false);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+bool wire_is_short(struct soft_qp *qp)
+{
+	bool is_short;
+
+	pthread_mutex_lock(&qp->lock);
+	is_short = qp->wire && qp->wire->inbox.bytes <= WIRE_SHORT_BYTES;
+	pthread_mutex_unlock(&qp->lock);
+	return is_short;
 }
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */

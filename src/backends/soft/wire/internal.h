@@ -12,6 +12,9 @@ enum {
 	WIRE_INBOX =
 		256, /* packets for one QP that wait for its thread, at most: twice what the kernel's rxe sends at once */
 	WIRE_RECORDS = 16,
+	WIRE_RECEIVERS = 8, /* threads */
+	WIRE_SLOW_USERS = 16, /* with so many, the receiver runs no QPs any more */
+	WIRE_SHORT_BYTES = 4 << 10, /* so much the receiver's thread delivers itself */
 };
 
 /* A packet that waits for its QP's thread. */
@@ -26,6 +29,17 @@ struct wire_letter {
 struct wire_letters {
 	struct wire_letter *first, **last;
 	unsigned int num;
+	uint32_t bytes; /* of payload, and of what READs ask for */
+};
+
+/* A thread that receives, or waits to take over from one that is held up in a client's memory. */
+struct wire_receiver {
+	struct uvd_worker worker;
+	struct soft_wire *wire;
+	struct uvd_socket_receiver *memory;
+	pthread_t thread;
+	uid_t user; /* whose QP it runs: uvd_account_person() */
+	atomic_bool is_replaced;
 };
 
 /* The sockets of an engine. */
@@ -33,10 +47,16 @@ struct soft_wire {
 	struct uvd_fabric *fabric;
 	struct uvd_socket *sockets[SOFT_WIRE_ADDRESSES];
 	unsigned int num;
-	int wake; /* an eventfd: ends the receiver's thread */
-	pthread_t thread;
-	bool running;
-	pthread_mutex_t lock; /* of what follows */
+	soft_wire_run_fn *run;
+	int wake; /* an eventfd: makes the receiver look at `num` and `stop` */
+	atomic_bool stop;
+	pthread_mutex_t lock; /* of what follows; a leaf */
+	pthread_cond_t turn; /* `active` has become NULL */
+	struct wire_receiver *active; /* the one that receives */
+	struct wire_receiver receivers[WIRE_RECEIVERS];
+	unsigned int num_receivers, num_spare; /* spare: neither active nor held up */
+	uid_t slow[WIRE_SLOW_USERS]; /* users in whose memory a receiver was held up */
+	unsigned int num_slow;
 	struct wire_sender *senders; /* free ones */
 };
 
@@ -93,8 +113,11 @@ struct soft_wire_qp {
 	struct soft_due due;
 };
 
-/* A packet of a socket for this QP. Copies it, and makes a thread of the QP's user take it. Caller holds no lock. */
-void wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const struct uvd_socket_in *in,
+/*
+ * A packet of a socket for this QP, which is copied. Returns true if the caller must see that a thread runs the QP: none does, nor is about
+ * to. Caller holds no lock, here and in the next two functions.
+ */
+bool wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const struct uvd_socket_in *in,
 		  const struct uvd_packet *packet);
 /* Appends a packet to those that carrier_flush() sends to the peer; its payload stays valid until then. */
 void carrier_transmit(void *user, const struct uvd_packet *packet);
@@ -118,6 +141,10 @@ unsigned int wire_uc_take(struct soft_wire_qp *w, const struct uvd_packet *packe
 			  struct soft_outcome *outcome);
 struct soft_outcome wire_ud_take(struct soft_wire_qp *w, const struct wire_letter *letter);
 
+/* Makes a thread of the QP's user run it. */
+void wire_defer(struct soft_qp *qp);
+/* Is there little to do for the QP: no more than WIRE_SHORT_BYTES of payload, and no READ of more? */
+bool wire_is_short(struct soft_qp *qp);
 void wire_letters_free(struct soft_qp *qp, struct wire_letters *letters);
 
 #endif

@@ -57,7 +57,26 @@ void wire_sender_flush(struct wire_sender *sender, struct uvd_socket *socket, bo
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
 
-static void receive_one(struct soft_wire *wire, struct uvd_socket *socket, const struct uvd_socket_in *in)
+/* QPs for which a batch has brought something, each with a reference. */
+struct touched {
+	struct soft_qp *qps[UVD_SOCKET_BATCH];
+	unsigned int num;
+};
+
+/* Takes over the reference. */
+static void touch(struct touched *touched, struct soft_qp *qp)
+{
+	for (unsigned int i = 0; i < touched->num; i++) {
+		if (touched->qps[i] == qp) {
+			soft_ref_put(&qp->ref);
+			return;
+		}
+	}
+	touched->qps[touched->num++] = qp;
+}
+
+static void receive_one(struct soft_wire *wire, struct uvd_socket *socket, const struct uvd_socket_in *in,
+			struct touched *touched)
 {
 	struct uvd_packet packet;
 	struct soft_qp *qp;
@@ -70,20 +89,65 @@ static void receive_one(struct soft_wire *wire, struct uvd_socket *socket, const
 	qp = soft_fabric_get_qp(wire->fabric, packet.dest_qpn);
 	if (!qp)
 		return;
-	wire_deliver(qp, socket, in, &packet);
-	soft_ref_put(&qp->ref);
+	if (wire_deliver(qp, socket, in, &packet))
+		touch(touched, qp);
+	else
+		soft_ref_put(&qp->ref);
 }
 
-static void receive_from(struct soft_wire *wire, struct uvd_socket *socket, struct uvd_socket_receiver *receiver)
+/* Has a receiver been held up in memory of this user before? Then its QPs get no other one. Caller holds wire->lock. */
+static bool is_slow(const struct soft_wire *wire, uid_t user)
+{
+	for (unsigned int i = 0; i < wire->num_slow; i++)
+		if (wire->slow[i] == user)
+			return true;
+	return wire->num_slow == WIRE_SLOW_USERS;
+}
+
+/* May this thread run the QP itself? Not if nobody could take over from it, or if the QP's user has stopped one before. */
+static bool may_run_here(struct soft_wire *wire, struct soft_qp *qp)
+{
+	bool may;
+
+	if (!wire_is_short(qp))
+		return false;
+	pthread_mutex_lock(&wire->lock);
+	may = wire->num_spare && !is_slow(wire, uvd_account_person(qp->qp.account));
+	pthread_mutex_unlock(&wire->lock);
+	return may;
+}
+
+/*
+ * Runs the QPs. A single one with little to do is run here, which saves waking a thread of its user; that thread wakes for all others.
+ */
+static void run_touched(struct wire_receiver *receiver, struct touched *touched)
+{
+	struct soft_wire *wire = receiver->wire;
+
+	if (touched->num == 1 && may_run_here(wire, touched->qps[0])) {
+		receiver->user = uvd_account_person(touched->qps[0]->qp.account);
+		wire->run(touched->qps[0], &receiver->worker);
+		return;
+	}
+	for (unsigned int i = 0; i < touched->num; i++) {
+		wire_defer(touched->qps[i]);
+		soft_ref_put(&touched->qps[i]->ref);
+	}
+}
+
+static void receive_from(struct wire_receiver *receiver, struct uvd_socket *socket)
 {
 	const struct uvd_socket_in *in;
 	int num;
 
 	do {
-		num = uvd_socket_receive(socket, receiver, &in);
+		struct touched touched = { .num = 0 };
+
+		num = uvd_socket_receive(socket, receiver->memory, &in);
 		for (int i = 0; i < num; i++)
-			receive_one(wire, socket, &in[i]);
-	} while (num == UVD_SOCKET_BATCH);
+			receive_one(receiver->wire, socket, &in[i], &touched);
+		run_touched(receiver, &touched);
+	} while (num == UVD_SOCKET_BATCH && !atomic_load(&receiver->is_replaced));
 }
 
 /* ICMP errors are hints: they end nothing. */
@@ -95,13 +159,13 @@ static void take_errors(struct uvd_socket *socket)
 		;
 }
 
-static void *wire_thread(void *arg)
+/* Receives until another thread has taken over, or the end. */
+static void receive_all(struct wire_receiver *receiver)
 {
 	struct pollfd fds[SOFT_WIRE_ADDRESSES + 1];
-	struct soft_wire *wire = arg;
-	struct uvd_socket_receiver *receiver = uvd_socket_receiver_new();
+	struct soft_wire *wire = receiver->wire;
 
-	while (receiver) {
+	while (!atomic_load(&receiver->is_replaced) && !atomic_load(&wire->stop)) {
 		const unsigned int num = __atomic_load_n(&wire->num, __ATOMIC_ACQUIRE);
 		uint64_t count;
 
@@ -110,17 +174,105 @@ static void *wire_thread(void *arg)
 		fds[num] = (struct pollfd){ .fd = wire->wake, .events = POLLIN };
 		if (poll(fds, num + 1, -1) < 0)
 			continue;
-		if (fds[num].revents && read(wire->wake, &count, sizeof(count)) > 0 && !wire->running)
-			break;
-		for (unsigned int i = 0; i < num; i++) {
+		if (fds[num].revents && read(wire->wake, &count, sizeof(count)) < 0)
+			continue;
+		for (unsigned int i = 0; i < num && !atomic_load(&receiver->is_replaced); i++) {
 			if (fds[i].revents & POLLERR)
 				take_errors(wire->sockets[i]);
 			if (fds[i].revents & POLLIN)
-				receive_from(wire, wire->sockets[i], receiver);
+				receive_from(receiver, wire->sockets[i]);
 		}
 	}
-	uvd_socket_receiver_free(receiver);
+}
+
+/* ---- the receiver's threads: one receives, and another waits to take over ----------------------------------------- */
+
+static void wake_receiver(struct soft_wire *wire)
+{
+	const uint64_t one = 1;
+	ssize_t written = write(wire->wake, &one, sizeof(one));
+
+	(void)written; /* a full counter wakes it as well */
+}
+
+/* struct uvd_worker.held_up: a client's memory does not answer. */
+static void receiver_held_up(struct uvd_worker *worker)
+{
+	struct wire_receiver *receiver = container_of(worker, struct wire_receiver, worker);
+	struct soft_wire *wire = receiver->wire;
+
+	pthread_mutex_lock(&wire->lock);
+	if (wire->num_slow < WIRE_SLOW_USERS)
+		wire->slow[wire->num_slow++] = receiver->user;
+	atomic_store(&receiver->is_replaced, true);
+	wire->active = NULL;
+	pthread_cond_signal(&wire->turn);
+	pthread_mutex_unlock(&wire->lock);
+}
+
+static bool start_receiver(struct soft_wire *wire);
+
+static void *receiver_thread(void *arg)
+{
+	struct wire_receiver *receiver = arg;
+	struct soft_wire *wire = receiver->wire;
+
+	pthread_mutex_lock(&wire->lock);
+	for (;;) {
+		while (wire->active && !atomic_load(&wire->stop))
+			pthread_cond_wait(&wire->turn, &wire->lock);
+		if (atomic_load(&wire->stop))
+			break;
+		wire->active = receiver;
+		wire->num_spare--;
+		atomic_store(&receiver->is_replaced, false);
+		/* Without a spare thread all QPs are run by threads of their users. */
+		if (!wire->num_spare)
+			start_receiver(wire);
+		pthread_mutex_unlock(&wire->lock);
+		receive_all(receiver);
+		pthread_mutex_lock(&wire->lock);
+		wire->num_spare++;
+		if (wire->active == receiver)
+			wire->active = NULL;
+	}
+	pthread_mutex_unlock(&wire->lock);
 	return NULL;
+}
+
+/* Starts one more thread, which waits for its turn. Caller holds wire->lock. */
+static bool start_receiver(struct soft_wire *wire)
+{
+	struct wire_receiver *receiver;
+
+	if (wire->num_receivers == WIRE_RECEIVERS)
+		return false;
+	receiver = &wire->receivers[wire->num_receivers];
+	receiver->wire = wire;
+	receiver->worker = (struct uvd_worker){ .held_up = receiver_held_up };
+	receiver->memory = uvd_socket_receiver_new();
+	if (!receiver->memory)
+		return false;
+	if (uvd_thread_start(&receiver->thread, 0, receiver_thread, receiver)) {
+		uvd_socket_receiver_free(receiver->memory);
+		return false;
+	}
+	wire->num_receivers++;
+	wire->num_spare++;
+	return true;
+}
+
+static void end_receivers(struct soft_wire *wire)
+{
+	atomic_store(&wire->stop, true);
+	wake_receiver(wire);
+	pthread_mutex_lock(&wire->lock);
+	pthread_cond_broadcast(&wire->turn);
+	pthread_mutex_unlock(&wire->lock);
+	for (unsigned int i = 0; i < wire->num_receivers; i++) {
+		pthread_join(wire->receivers[i].thread, NULL);
+		uvd_socket_receiver_free(wire->receivers[i].memory);
+	}
 }
 
 /* ---- sockets ----------------------------------------------------------------------------------------------------- */
@@ -133,27 +285,21 @@ struct uvd_socket *wire_socket_of(struct soft_wire *wire, const union ibv_gid *g
 	return NULL;
 }
 
-static void wake_receiver(struct soft_wire *wire)
-{
-	const uint64_t one = 1;
-	ssize_t written = write(wire->wake, &one, sizeof(one));
-
-	(void)written; /* a full counter wakes it as well */
-}
-
-static struct soft_wire *wire_new(struct uvd_fabric *fabric)
+static struct soft_wire *wire_new(struct uvd_fabric *fabric, soft_wire_run_fn *run)
 {
 	struct soft_wire *wire = calloc(1, sizeof(*wire));
 
 	if (!wire)
 		return NULL;
 	wire->fabric = fabric;
+	wire->run = run;
 	wire->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (wire->wake < 0) {
 		free(wire);
 		return NULL;
 	}
 	pthread_mutex_init(&wire->lock, NULL);
+	uvd_cond_init(&wire->turn);
 	return wire;
 }
 
@@ -163,11 +309,7 @@ void soft_wire_destroy(struct soft_wire *wire)
 
 	if (!wire)
 		return;
-	if (wire->running) {
-		wire->running = false;
-		wake_receiver(wire);
-		pthread_join(wire->thread, NULL);
-	}
+	end_receivers(wire);
 	for (unsigned int i = 0; i < wire->num; i++)
 		uvd_socket_free(wire->sockets[i]);
 	while ((sender = wire->senders)) {
@@ -176,13 +318,14 @@ void soft_wire_destroy(struct soft_wire *wire)
 		free(sender);
 	}
 	close(wire->wake);
+	pthread_cond_destroy(&wire->turn);
 	pthread_mutex_destroy(&wire->lock);
 	free(wire);
 }
 
-int soft_wire_add(struct uvd_fabric *fabric, int fd)
+int soft_wire_add(struct uvd_fabric *fabric, int fd, soft_wire_run_fn *run)
 {
-	struct soft_wire *wire = fabric->wire ?: wire_new(fabric);
+	struct soft_wire *wire = fabric->wire ?: wire_new(fabric, run);
 	int err = 0;
 
 	if (!wire)
@@ -194,11 +337,10 @@ int soft_wire_add(struct uvd_fabric *fabric, int fd)
 	if (!wire->sockets[wire->num])
 		return err;
 	__atomic_store_n(&wire->num, wire->num + 1, __ATOMIC_RELEASE);
-	if (!wire->running) {
-		wire->running = true;
-		err = uvd_thread_start(&wire->thread, 0, wire_thread, wire);
-		wire->running = !err;
-	}
+	pthread_mutex_lock(&wire->lock);
+	if (!wire->num_receivers && !start_receiver(wire))
+		err = -EAGAIN;
+	pthread_mutex_unlock(&wire->lock);
 	wake_receiver(wire);
 	return err;
 }

@@ -14,8 +14,13 @@ enum { SOFT_WIRE_ADDRESSES = 16 };
 
 /* ---- link.c: the sockets of a fabric ------------------------------------------------------------------------------ */
 
-/* Adds a socket, which it takes over if it succeeds; the first one starts the receiver's thread. Returns 0 or a negative errno. */
-int soft_wire_add(struct uvd_fabric *fabric, int fd);
+/* Runs a QP for a little while: what exceeds that is left to a thread of its user. Takes over a reference. */
+typedef void soft_wire_run_fn(struct soft_qp *qp, struct uvd_worker *worker);
+/*
+ * Adds a socket, which it takes over if it succeeds; the first one starts the receiver's thread, which calls `run` for QPs with little to do.
+ * Returns 0 or a negative errno.
+ */
+int soft_wire_add(struct uvd_fabric *fabric, int fd, soft_wire_run_fn *run);
 /* Ends the receiver's thread, after the last QP. */
 void soft_wire_destroy(struct soft_wire *wire);
 
