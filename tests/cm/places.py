@@ -64,7 +64,8 @@ def over_cuse(_, folder, options):
     PORT_RANGE.write_text("41000 41099")
     ip("addr", "replace", f"{LOST}/32", "dev", "lo")
     try:
-        with open(log, "wb") as file, subprocess.Popen([BUILD / "src/uverbsd", *(options or RXE_LIKE)], stderr=file) as daemon:
+        argv = [BUILD / "src/uverbsd", *os.environ.get("UVERBSD_OPTIONS", "").split(), *(options or RXE_LIKE)]
+        with open(log, "wb") as file, subprocess.Popen(argv, stderr=file) as daemon:
             try:
                 end = time.monotonic() + STUCK
                 while "uverbsd: ready:" not in log.read_text():
