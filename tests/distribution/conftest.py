@@ -244,6 +244,10 @@ class Device:
         assert client.ended() and server.ended() and not self.failed(client) and not self.failed(server), "\n".join(texts)
         return texts
 
+    def cm_ids(self):
+        """The identifiers of librdmacm's clients."""
+        return json.loads(self.control("status", "--json").ok())["cm_ids"]
+
     def rss(self):
         return rss(self.engine)
 
@@ -369,6 +373,9 @@ class CuseDevice(Device):
             s.connect("/run/uverbsd/control")
             s.sendall(b"status\n")
             return json.loads(s.makefile().readline())
+
+    def cm_ids(self):
+        return self.status()["cm_ids"]  # without a program, which takes the emulated processor from those that are awaited
 
     def num_fds(self):
         # The engine process keeps sockets to children of the broker, one each.

@@ -24,8 +24,7 @@ class Ports:
 
 
 def listeners(device):
-    ids = json.loads(device.control("status", "--json").ok())["cm_ids"]
-    return {int(i["src"].rpartition(":")[2]) for i in ids if i["state"] == "LISTEN"}
+    return {int(i["src"].rpartition(":")[2]) for i in device.cm_ids() if i["state"] == "LISTEN"}
 
 
 def serve(device, argv, port):
@@ -177,12 +176,12 @@ def test_persistent_server_survives_killed_clients(device):
     server = serve(device, ["rping", "-s", "-P", "-p", port], port)
     for _ in range(100 if LONG else 5):
         client = device.start("rping", "-c", "-a", LOCALHOST, "-p", port, "-C", 1000000)
-        until(lambda: client.ended() or len(json.loads(device.control("status", "--json").ok())["cm_ids"]) >= 3, "a connection")
+        until(lambda: client.ended() or len(device.cm_ids()) >= 3, "a connection")
         device.end(client)
     device.run("rping", "-c", "-a", LOCALHOST, "-p", port, "-C", 10, "-V").ok()
     assert not server.ended(), server.text()
     device.end(server)
-    until(lambda: not json.loads(device.control("status", "--json").ok())["cm_ids"], "the end of all identifiers")
+    until(lambda: not device.cm_ids(), "the end of all identifiers")
 
 
 FI_PORT = 47592  # of fi_pingpong
