@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""beside.py BUILD [OPTION...]: programs of rdma_cm's commands on the kernel's rdma_ucm, with rxe, and on ours, made like it by options.
+"""beside.py BUILD [OPTION...]: programs of rdma_cm's commands on the kernel's rdma_ucm, with rxe, and on ours, made like it by options,
+under `uverbsctl run` or over CUSE.
 In a machine with both, as root: tests/vm/run-in-vm --rxe --smp 1 -- tests/cm/beside.py BUILD OPTION...
 
 What differs is shrunk, and fails, unless a row of differences.json explains it.
@@ -16,10 +17,12 @@ import sys
 import time
 
 import generate
+import ucm
 
 HERE = pathlib.Path(__file__).resolve().parent
 ADDRESS, ADDRESS6 = generate.IP4, generate.IP6
 PORT = pathlib.Path("/sys/class/infiniband/rxe0/ports/1")
+KERNELS = f"{ucm.NODE}.kernel"  # the kernel's node, while ours has its name
 STUCK = 600
 TIMEWAIT = 1.9  # seconds: the kernel's shortest time-out
 SLOW = 5
@@ -45,15 +48,34 @@ class Side:
         return self.process.wait(STUCK)
 
 
+class Daemon:
+    """uverbsd, which does not see that the kernel has a node of this name, too."""
+
+    def __init__(self, program, options):
+        os.rename(ucm.NODE, KERNELS)
+        hidden = 'mount -t tmpfs none /sys/class/misc; exec "$@"'
+        self.process = subprocess.Popen(["unshare", "--mount", "sh", "-ec", hidden, "sh", program, *options])
+        end = time.monotonic() + STUCK
+        while not os.path.exists(ucm.NODE):
+            assert self.process.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+
+    def end(self):
+        self.process.terminate()
+        status = self.process.wait(STUCK)
+        os.rename(KERNELS, ucm.NODE)
+        return status
+
+
 def gids():
     found = ((PORT / "gids" / str(i)).read_text().strip() for i in range(16))
     return [gid for gid in found if gid.strip("0:")]
 
 
 def add_address():
-    """rxe0 has an IPv6 address, too."""
-    subprocess.run(["ip", "-6", "addr", "add", f"{ADDRESS6}/64", "dev", "dummy0", "nodad"], check=True)
-    subprocess.run(["ip", "route", "add", "224.0.0.0/4", "dev", "dummy0"], check=True)
+    """rxe0 has an IPv6 address, too. An earlier beside.py may have given it."""
+    subprocess.run(["ip", "-6", "addr", "replace", f"{ADDRESS6}/64", "dev", "dummy0", "nodad"], check=True)
+    subprocess.run(["ip", "route", "replace", "224.0.0.0/4", "dev", "dummy0"], check=True)
     end = time.monotonic() + STUCK
     while not any(gid.startswith("fd99:") for gid in gids()):
         assert time.monotonic() < end
@@ -73,13 +95,22 @@ def one_processor():
         mask.write_text(before)
 
 
-def sides(build, apart):
+@contextlib.contextmanager
+def sides(build, apart, cuse):
+    """Ours, and the kernel's."""
     add_address()
-    carry = ["/usr/bin/python3", "-S", HERE / "carry.py", *(["--apart"] if apart else [])]
+    carry = ["/usr/bin/python3", "-S", HERE / "carry.py", *(["--apart"] if apart else []), *(["--cuse"] if cuse else [])]
     guid = (PORT.parents[1] / "node_guid").read_text().strip()
-    ours = Side(build / "tools/uverbsctl", "run", "--log-level", "error", "--link-layer", "ethernet", "--guid", guid, "--gid",
-                ",".join(gids()), "--gid-table", "16", "--mtu", "1024", "--", *carry)
-    return ours, Side(*carry, "--barrier", ADDRESS)
+    options = ["--log-level", "error", "--link-layer", "ethernet", "--guid", guid, "--gid", ",".join(gids()), "--gid-table", "16",
+               "--mtu", "1024"]
+    daemon = Daemon(build / "src/uverbsd", options) if cuse else None
+    both = Side(*([] if cuse else [build / "tools/uverbsctl", "run", *options, "--"]), *carry), \
+        Side(*carry, "--barrier", ADDRESS, "--node", KERNELS if cuse else ucm.NODE)
+    try:
+        yield both
+    finally:
+        ends = [part.end() for part in (*both, *([daemon] if daemon else []))]
+    assert not any(ends), ends
 
 
 # ---- comparing --------------------------------------------------------------------------------------------------------
@@ -211,15 +242,15 @@ def main():
     ap.add_argument("--corpus", type=pathlib.Path, metavar="DIR", help="first all programs of this folder")
     ap.add_argument("--show", type=pathlib.Path, metavar="FILE", help="one program, and what both sides answer")
     ap.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="where programs go that differ")
+    ap.add_argument("--cuse", action="store_true", help="ours over CUSE")
     ap.add_argument("--apart", action="store_true", help="programs for which Linux may wait for minutes, too")
     ap.add_argument("--tap", type=pathlib.Path, metavar="FILE", help="where each program's result goes, and that of the random ones")
     args = ap.parse_args()
-    with one_processor():
-        return carry_out_all(args)
+    with one_processor(), sides(args.build.resolve(), args.apart, args.cuse) as both:
+        return carry_out_all(args, Both(*both, verbose=args.show))
 
 
-def carry_out_all(args):
-    both = Both(*sides(args.build.resolve(), args.apart), verbose=args.show)
+def carry_out_all(args, both):
     if args.show:
         print(both.difference(read(args.show)))
     tally, results = Tally(both, args.keep), []
@@ -229,9 +260,10 @@ def carry_out_all(args):
         differ = [tally.carry_out(f"seed {seed} of {processes}", generate.program(seed, processes, args.apart))
                   for seed in range(args.seed, args.seed + args.random)]
         results.append((any(differ), f"{args.random} random programs of {processes} processes"))
-    failed = tally.say() | both.ours.end() | both.kernel.end()
+    failed = tally.say()
     if args.tap:
-        lines = [f"{'not ok' if differs else 'ok'} {n} - rdma_cm beside the kernel: {name}\n"
+        where = "over CUSE " if args.cuse else ""
+        lines = [f"{'not ok' if differs else 'ok'} {n} - rdma_cm {where}beside the kernel: {name}\n"
                  for n, (differs, name) in enumerate(results, 1)]
         args.tap.write_text(f"1..{len(lines)}\n{''.join(lines)}")
     return failed

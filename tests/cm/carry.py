@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""carry.py [--barrier ADDRESS] [--apart]: carries out programs of commands on /dev/infiniband/rdma_cm. Reads a program a line, JSON, from
-stdin, and writes its trace, a line of JSON, to stdout.
+"""carry.py [--node PATH] [--barrier ADDRESS] [--apart] [--cuse]: carries out programs of commands on /dev/infiniband/rdma_cm, or
+the node that is its own. Reads a program a line, JSON, from stdin, and writes its trace, a line of JSON, to stdout.
 
 A program is {"ops": [[process, file, command, arguments], ...]}, and its trace has for each op what it answered, and the events that were
 read, each with the uid of its identifier. Numbers that the other end of the device chooses freely are replaced by names.
@@ -11,7 +11,7 @@ that goes the way of all the messages before it, and is refused. "expect" of a p
 carry.py waits for so many.
 
 An identifier whose REQ or REP is unanswered is neither accepted nor rejected, unless --apart is given: Linux would hold up its end
-for minutes.
+for minutes. With --cuse what cannot be the same over CUSE is left out or has one name (docs/rdma-cm.md).
 """
 import argparse
 import ctypes
@@ -303,10 +303,10 @@ class Run:
     """One program."""
     ENDS = {"REJECTED", "UNREACHABLE", "ESTABLISHED", "CONNECT_RESPONSE", "DISCONNECTED", "CONNECT_ERROR"}
 
-    def __init__(self, program, processes, barrier, apart):
+    def __init__(self, program, processes, barrier, options):
         self.ops, self.expect = program["ops"], program.get("expect")
         self.base = program.get("base", 0)  # of the QPs' numbers: a number is used once
-        self.processes, self.barrier, self.apart = processes, barrier, apart
+        self.processes, self.barrier, self.options = processes, barrier, options
         self.ids, self.tracer = {}, Tracer()
         self.unanswered = {}  # {uid or id: ...}: names whose REQ or REP is
         self.places = {}  # {name: (process, file)}
@@ -365,7 +365,13 @@ class Run:
         return made
 
     def lingers(self, command, arguments):
-        return not self.apart and command in ("accept", "reject") and arguments.get("id") in self.unanswered
+        return not self.options.apart and command in ("accept", "reject") and arguments.get("id") in self.unanswered
+
+    def migrates_from_another_file(self, process, command, arguments):
+        """Of the same process: all open files of the node are one inode over CUSE, so nobody sees that it is another one."""
+        name = arguments.get("id")
+        return (self.options.cuse and command == "migrate" and self.number_of(name) != ucm.NONE
+                and self.places[name][0] == process and self.places[name][1] != arguments["fd"])
 
     def parts(self, command, arguments, result):
         """From here on the identifier's ways part, as differences.json explains."""
@@ -377,11 +383,13 @@ class Run:
             self.parted.add(name)
 
     def call(self, process, file, command, arguments):
-        if self.lingers(command, arguments):
+        if self.lingers(command, arguments) or self.migrates_from_another_file(process, command, arguments):
             return ["skip"]
         if arguments.get("id") in self.parted and command != "destroy":
             return ["parted"]
         result, data = self.processes[process].call(file, command, self.arguments(arguments), arguments.get("twist", {}))
+        if self.options.cuse and result == "ENOTSUPP":  # FUSE has no such errno
+            result = "EOPNOTSUPP"
         self.parts(command, arguments, result)
         if command == "destroy" and result == "0":
             self.forget(arguments["id"])
@@ -432,15 +440,18 @@ class Run:
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--node", metavar="PATH", default=ucm.NODE)
     ap.add_argument("--barrier", metavar="ADDRESS")
     ap.add_argument("--apart", action="store_true")
+    ap.add_argument("--cuse", action="store_true")
     args = ap.parse_args()
+    ucm.NODE = args.node
     alone, several = [Process()], [Remote(), Remote()]
     barrier = Barrier(args.barrier) if args.barrier else None
     for line in sys.stdin:
         program, began = json.loads(line), time.monotonic()
         processes = several if any(op[0] for op in program["ops"]) else alone
-        trace = Run(program, processes, barrier, args.apart).all()
+        trace = Run(program, processes, barrier, args).all()
         print(json.dumps({"trace": trace, "seconds": round(time.monotonic() - began, 3)}), flush=True)
     for process in several:
         process.kill()
