@@ -15,6 +15,9 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
 TRANSPORT = os.environ.get("UVERBSD_TRANSPORT", "run")
+OPTIONS = os.environ.get("UVERBSD_OPTIONS", "").split()  # of a daemon: "--separate no", for example
+# Where a rule's `differs` can say that this place differs.
+DIFFERING = [TRANSPORT, *(["cuse, two processes"] if TRANSPORT == "cuse" and "no" not in OPTIONS else [])]
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 STUCK = 1800 if LONG else 600  # seconds: a limit for what is stuck, and not for what is slow
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65533", "--clear-groups"]
@@ -64,7 +67,7 @@ def over_cuse(_, folder, options):
     PORT_RANGE.write_text("41000 41099")
     ip("addr", "replace", f"{LOST}/32", "dev", "lo")
     try:
-        argv = [BUILD / "src/uverbsd", *os.environ.get("UVERBSD_OPTIONS", "").split(), *(options or RXE_LIKE)]
+        argv = [BUILD / "src/uverbsd", *OPTIONS, *(options or RXE_LIKE)]
         with open(log, "wb") as file, subprocess.Popen(argv, stderr=file) as daemon:
             try:
                 end = time.monotonic() + STUCK

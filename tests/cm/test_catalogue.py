@@ -8,7 +8,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 RULES = json.loads((HERE / "catalogue.json").read_text())["rules"]
 # Programs by their names in the catalogue, and what their texts are.
 PROGRAMS = {"rules": sorted(set(HERE.glob("rules*.py")) - {HERE / "rules_ib.py"}), "rules_ib": [HERE / "rules_ib.py"]}
-TRANSPORTS = {"run", "cuse", "kernel"}
+TRANSPORTS = {"run", "cuse", "cuse, two processes", "kernel"}
 
 
 def is_there(test):

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from places import HERE, LONG, STUCK, TRANSPORT, place, users
+from places import DIFFERING, HERE, LONG, STUCK, TRANSPORT, place, users
 
 RULES = {r["id"]: r for r in json.loads((HERE / "catalogue.json").read_text())["rules"]}
 PROGRAM = {i: r for i, r in RULES.items() if "rules" in r.get("tests", ())}
@@ -38,7 +38,9 @@ def said(request, tmp_path_factory):
 
 def expected(rule):
     """What the program says of it on this transport."""
-    here = {**PROGRAM[rule], **PROGRAM[rule].get("differs", {}).get(TRANSPORT, {})}
+    here = dict(PROGRAM[rule])
+    for where in DIFFERING:
+        here.update(PROGRAM[rule].get("differs", {}).get(where, {}))
     return here["errno"], here.get("then", "")
 
 
