@@ -139,6 +139,9 @@ static void gid_ndev(const struct uvd_device_config *config, const union ibv_gid
 	for (unsigned int i = 0; i < config->ips.num; i++)
 		if (!memcmp(gid, &config->ips.gids[i], sizeof(*gid)))
 			find_ndev(gid, name);
+	/* The machine has all addresses 127.x.y.z, of which getifaddrs() tells one. */
+	if (!*name && IN6_IS_ADDR_V4MAPPED(gid->raw) && gid->raw[12] == IN_LOOPBACKNET)
+		snprintf(name, IF_NAMESIZE, "lo");
 }
 
 /*
