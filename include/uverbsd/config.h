@@ -148,7 +148,8 @@ struct uvd_device_config {
 	 * are the first ones; elsewhere only the connection manager knows them.
 	 */
 	struct uvd_ips ips;
-	unsigned int num_wires; /* so many of them, the first ones, have a socket on the wire; 0: other hosts cannot be reached */
+	/* So many of them, the first ones, have a socket on the wire. 0: other hosts cannot be reached. */
+	unsigned int num_wires;
 };
 
 #endif

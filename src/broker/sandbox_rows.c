@@ -270,8 +270,9 @@ static const struct uvd_sandbox_call wire_calls[] = {
 	{ "poll" },
 	{ "ppoll" },
 	{ "getsockname" },
-	{ "getsockopt", "SOL_SOCKET", 0, false, ARG_IS(1, SOL_SOCKET) }, /* is it a UDP socket, its buffer */
-	{ "getsockopt", "IPPROTO_IP", 0, false, ARG_IS(1, IPPROTO_IP) }, /* is it one of the broker's: IP_MTU_DISCOVER */
+	/* is it a UDP socket, of the broker's (IP_MTU_DISCOVER), and how large is its buffer? */
+	{ "getsockopt", "SOL_SOCKET", 0, false, ARG_IS(1, SOL_SOCKET) },
+	{ "getsockopt", "IPPROTO_IP", 0, false, ARG_IS(1, IPPROTO_IP) },
 	{ "getsockopt", "IPPROTO_IPV6", 0, false, ARG_IS(1, IPPROTO_IPV6) },
 };
 

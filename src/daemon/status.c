@@ -65,10 +65,10 @@ static json_t *collect_rest(struct uvd_daemon *d)
 	struct uvd_grant_counters g;
 
 	uvd_grants_count(d->grants, &g);
-	return json_pack("{s:i, s:s, s:s, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid", (int)d->machine->pid(),
-			 "transport", "cuse", "sysfs", d->options->sysfs, "ucaps", status_ucaps(&d->engine.ucaps),
-			 "wire", uvd_fleet_wire_status(&d->fleet.wire),
-			 "grants", "enabled", d->options->grant_fds, "granted", (json_int_t)g.granted, "fell_back",
+	return json_pack("{s:i, s:s, s:s, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid",
+			 (int)d->machine->pid(), "transport", "cuse", "sysfs", d->options->sysfs, "ucaps",
+			 status_ucaps(&d->engine.ucaps), "wire", uvd_fleet_wire_status(&d->fleet.wire), "grants",
+			 "enabled", d->options->grant_fds, "granted", (json_int_t)g.granted, "fell_back",
 			 (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late", (json_int_t)g.late, "killed",
 			 (json_int_t)g.killed, "under_way", g.under_way);
 }

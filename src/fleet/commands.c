@@ -52,7 +52,8 @@ static json_t *device_make(struct uvd_fleet *f, char **words, int num)
 	json_t *answer;
 
 	for (unsigned int index = 0; index < UVD_MAX_DEVICES; index++) {
-		if (uvd_options_parse_device(&o, f->ops->maps_queues, f->engine->plugins, &f->wire.options, index, num, words))
+		if (uvd_options_parse_device(&o, f->ops->maps_queues, f->engine->plugins, &f->wire.options, index, num,
+					     words))
 			return uvd_control_refuse("these are not the options of a device");
 		if (uvd_fleet_find(f, o.devices[0].ibdev)) {
 			uvd_options_free(&o);

@@ -170,7 +170,8 @@ void uvd_fleet_wire_set_mtu(const struct uvd_fleet_wire *w, struct uvd_device_co
 		struct uvd_port_config *port = &config->ports[i];
 
 		if (port->active_mtu > w->largest_mtu)
-			uvd_logf(log, UVD_WARN, "%s: --mtu %u: the wire's interface carries %u at most, which it is now",
+			uvd_logf(log, UVD_WARN,
+				 "%s: --mtu %u: the wire's interface carries %u at most, which it is now",
 				 config->ibdev, mtu_bytes(port->active_mtu), mtu_bytes(w->largest_mtu));
 		port->active_mtu = mtu_lesser(port->active_mtu ?: w->mtu, w->largest_mtu);
 	}
@@ -185,11 +186,11 @@ json_t *uvd_fleet_wire_status(const struct uvd_fleet_wire *w)
 		const struct uvd_fleet_wire_socket *s = &w->sockets[i];
 		const struct uvd_socket_address *a = &w->options.list[i];
 
-		json_array_append_new(
-			list, json_pack("{s:s, s:i, s:i, s:i, s:I, s:i}", "address", uvd_socket_address_text(a, text),
-					"port", a->port ?: UVD_ROCE_PORT, "link_mtu", s->link_mtu, "mtu",
-					mtu_bytes(w->mtu), "receive_buffer", (json_int_t)s->rcvbuf, "packets",
-					uvd_wire_packets(s->rcvbuf, mtu_bytes(w->mtu))));
+		json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:I, s:i}", "address",
+						      uvd_socket_address_text(a, text), "port",
+						      a->port ?: UVD_ROCE_PORT, "link_mtu", s->link_mtu, "mtu",
+						      mtu_bytes(w->mtu), "receive_buffer", (json_int_t)s->rcvbuf,
+						      "packets", uvd_wire_packets(s->rcvbuf, mtu_bytes(w->mtu))));
 	}
 	return list;
 }

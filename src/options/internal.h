@@ -89,7 +89,8 @@ struct parser {
 	int last_device; /* the highest device with a section of its own */
 	bool device_only; /* --help and --version are no options */
 	struct uvd_plugins *plugins; /* has the backends and personas */
-	const struct uvd_wire_options *wire; /* of the engine that the device is added to; NULL: none, or that of --wire */
+	const struct uvd_wire_options
+		*wire; /* of the engine that the device is added to; NULL: none, or that of --wire */
 	bool checks_names; /* of backends and personas */
 	bool help; /* --help was given */
 	char *section; /* FILE of the file's current section [plugin FILE]; NULL: it is another section */
@@ -126,8 +127,7 @@ const char *uvd_option_set_ips(const struct uvd_option_row *row, void *base, con
 
 const char *uvd_option_set_wire(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
 /* In an engine process: what its broker says of the sockets that it has opened: the GUID in hexadecimal, and the addresses. */
-const char *uvd_option_set_known_wire(const struct uvd_option_row *row, void *base, const char *text,
-				      unsigned int nth);
+const char *uvd_option_set_known_wire(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
 /* Sets the defaults of device `index` on the wire. Call it before the device's options are applied, and the other one afterwards. */
 void uvd_option_wire_begin(const struct uvd_wire_options *w, struct uvd_device_config *config, unsigned int index);
 /* Puts the wire's addresses first. Returns NULL, or a message that says what is wrong with the device's options. */

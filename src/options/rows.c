@@ -355,8 +355,7 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "load this plug-in, with these options, which `--plugin FILE --help` lists; may be repeated" },
 
 	{ "wire", .arg = "ADDR[,ADDR...]", .scope = UVD_SCOPE_PROGRAM, .programs = BOTH, .set = uvd_option_set_wire,
-	  .is_of_engine = true,
-	  .preset = "none",
+	  .is_of_engine = true, .preset = "none",
 	  .help = "reach other hosts by RoCE v2 (UDP port 4791) with these addresses of this machine, or `auto`: those of the default route's "
 		  "interface; the devices' first GIDs" },
 	{ "internal-wire", .arg = "WIRE", .scope = UVD_SCOPE_PROGRAM, .programs = UVD_PROGRAM_DAEMON,
@@ -460,8 +459,8 @@ static const struct uvd_option_row option_rows[] = {
 	{ "gid-table", PORT(gid_tbl_len), NUMBER(1, UVD_MAX_GIDS), .preset = "8", .help = "slots of the GID table" },
 	{ "pkey", .arg = "KEY[,KEY...]", PORT(pkeys), .set = set_pkeys, .preset = "0xffff,0x7fff",
 	  .help = "partition keys" },
-	{ "mtu", .arg = "BYTES", PORT(active_mtu), .set = set_choice, .choices = mtus, .preset = "4096; with --wire what that carries",
-	  .help = "active MTU" },
+	{ "mtu", .arg = "BYTES", PORT(active_mtu), .set = set_choice, .choices = mtus,
+	  .preset = "4096; with --wire what that carries", .help = "active MTU" },
 	{ "state", .arg = "STATE", PORT(down), .set = set_choice, .choices = states, .preset = "active",
 	  .help = "active or down" },
 

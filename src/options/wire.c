@@ -52,15 +52,16 @@ static const char *wire_check(const char *item, const union ibv_gid *gid)
 	const bool is_ipv4 = uvd_gid_is_ipv4(gid);
 
 	if (is_ipv4 ? !r[12] : IN6_IS_ADDR_UNSPECIFIED((const struct in6_addr *)gid))
-		return wire_wrong("has `%s`, which stands for any address: name addresses of this machine, or give `auto`",
-				  item);
+		return wire_wrong(
+			"has `%s`, which stands for any address: name addresses of this machine, or give `auto`", item);
 	if (is_ipv4 ? r[12] >= 0xe0 : r[0] == 0xff)
 		return wire_wrong("has `%s`, which is no address of one machine: name addresses of this machine", item);
 	if (is_ipv4 ? r[12] == IN_LOOPBACKNET && !r[13] && !r[14] && r[15] == 1
 		    : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)gid))
-		return wire_wrong("has `%s`, which each engine has for itself: name an address that other hosts reach; between engines of "
-				  "one machine 127.0.0.2 and so on",
-				  item);
+		return wire_wrong(
+			"has `%s`, which each engine has for itself: name an address that other hosts reach; between engines of "
+			"one machine 127.0.0.2 and so on",
+			item);
 	return NULL;
 }
 
@@ -75,9 +76,10 @@ static const char *wire_read(const char *item, struct uvd_socket_address *a)
 		return wire_wrong("has `%s`, which is not an address such as 192.0.2.2, 2001:db8::2 or fe80::2%%eth0",
 				  item);
 	if (gid_is_link_local(&a->gid) != !!scope)
-		return wire_wrong(scope ? "has `%s`: only a link-local address needs its interface"
-					: "has `%s`, a link-local address: give its interface, too, as in fe80::2%%eth0",
-				  item);
+		return wire_wrong(
+			scope ? "has `%s`: only a link-local address needs its interface"
+			      : "has `%s`, a link-local address: give its interface, too, as in fe80::2%%eth0",
+			item);
 	a->scope = scope ? scope_read(scope + 1) : 0;
 	if (scope && !a->scope)
 		return wire_wrong("has `%s`, but there is no interface `%s`: `ip link` shows them", item, scope + 1);

@@ -247,14 +247,16 @@ bool uvd_run_may_join(const struct uvd_run_options *options, const struct uvd_ru
 	uvd_options_wire_text(wanted, mine);
 	uvd_options_wire_text(&ready->wire, its);
 	if (wanted->num && !uvd_options_same_wire(wanted, &ready->wire)) {
-		fprintf(stderr, "uverbsctl run: --wire %s: the devices of --join %s exist already, %s%s: leave --wire out, or use another "
-				"name with --join\n",
+		fprintf(stderr,
+			"uverbsctl run: --wire %s: the devices of --join %s exist already, %s%s: leave --wire out, or use another "
+			"name with --join\n",
 			mine, options->join, *its ? "with --wire " : "without --wire", its);
 		return false;
 	}
 	if (ready->wire.num && ready->net_ns != uvd_run_net_ns()) {
-		fprintf(stderr, "uverbsctl run: --join %s: its devices are on the wire (%s) in another network namespace: start this run in "
-				"that one, or use another name and --wire\n",
+		fprintf(stderr,
+			"uverbsctl run: --join %s: its devices are on the wire (%s) in another network namespace: start this run in "
+			"that one, or use another name and --wire\n",
 			options->join, its);
 		return false;
 	}

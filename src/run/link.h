@@ -13,7 +13,8 @@
 #include "run/filter.h"
 
 enum uvd_run_kind {
-	UVD_RUN_READY = 1, /* engine to guardian to PROGRAM: the devices are there; root, pid_ns, outside, wire, net_ns */
+	UVD_RUN_READY =
+		1, /* engine to guardian to PROGRAM: the devices are there; root, pid_ns, outside, wire, net_ns */
 	UVD_RUN_LISTENER, /* PROGRAM to guardian to engine, which gets all members; fds: listener, notif, agent */
 	UVD_RUN_STARTED, /* PROGRAM to launcher; fds: its pidfd */
 	UVD_RUN_ENDED, /* engine or guardian to launcher: PROGRAM has ended; status, stays */
