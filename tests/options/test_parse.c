@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The configuration file, and the options of one more device. */
 #include <check.h>
+#include <endian.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +177,68 @@ START_TEST(test_addresses_of_a_device_come_before_the_loopback_address)
 	ck_assert_uint_eq(o.devices[0].ports[0].num_gids, 1);
 	ck_assert_uint_eq(o.devices[0].ips.num, 1);
 	ck_assert_mem_eq(&o.devices[0].ips.gids[0], &first, sizeof(first));
+	uvd_options_free(&o);
+}
+END_TEST
+
+static const char *const wired[] = { "hfi1", "rxe" };
+
+START_TEST(test_addresses_of_the_wire_come_first_and_the_port_is_ethernet)
+{
+	const union ibv_gid expected[] = {
+		{ .raw = { [10] = 0xff, 0xff, 127, 0, 0, 2 } },
+		{ .raw = { 0x20, 1, 0x0d, 0xb8, [15] = 7 } },
+		{ .raw = { [10] = 0xff, 0xff, 192, 0, 2, 2 } },
+		{ .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } },
+	};
+	const struct uvd_device_config *config;
+	struct uvd_options o;
+
+	parse(&o,
+	      "[uverbsd]\nwire = 127.0.0.2,2001:db8::7\ndevices = 2\n[device 0]\nip = 192.0.2.2,127.0.0.2\n[device 1]\nbackend = null\n",
+	      "--persona", (char *)wired[_i]);
+	config = &o.devices[0];
+	ck_assert_uint_eq(config->num_wires, 2);
+	ck_assert_uint_eq(config->ips.num, 3);
+	ck_assert_mem_eq(config->ips.gids, expected, 3 * sizeof(expected[0]));
+	ck_assert_mem_eq(config->ports[0].gids, expected, sizeof(expected));
+	ck_assert_uint_eq(config->ports[0].link_layer, IBV_LINK_LAYER_ETHERNET);
+	ck_assert_uint_eq(config->ports[0].lid, 0);
+	ck_assert_uint_eq(config->ports[0].num_pkeys, 1);
+	ck_assert_uint_eq(config->ports[0].active_mtu, 0); /* that of the wire */
+	ck_assert_uint_eq(o.devices[1].num_wires, 0);
+	uvd_options_free(&o);
+}
+END_TEST
+
+START_TEST(test_gids_of_a_device_follow_those_of_the_wire)
+{
+	struct uvd_options o;
+
+	parse(&o, "[uverbsd]\nwire = 127.0.0.2\ngid = 2001:db8::1\n", NULL, NULL);
+	ck_assert_uint_eq(o.devices[0].ports[0].num_gids, 2);
+	ck_assert_uint_eq(o.devices[0].ports[0].gids[0].raw[15], 2);
+	ck_assert_uint_eq(o.devices[0].ports[0].gids[1].raw[0], 0x20);
+	uvd_options_free(&o);
+}
+END_TEST
+
+START_TEST(test_engine_process_has_the_wire_that_its_broker_has_opened)
+{
+	char *argv[] = { "uverbsd", "--internal-wire=2aabbccddee00,127.0.0.3,fe80::1%1", "--wire", "auto", NULL };
+	struct uvd_wire_options w;
+	char text[UVD_WIRE_TEXT];
+	struct uvd_options o;
+
+	ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, "", 4, argv), -1);
+	uvd_options_wire_text(&o.wire, text);
+	ck_assert_str_eq(text, "127.0.0.3,fe80::1%1");
+	ck_assert_uint_eq(o.wire.list[1].scope, 1);
+	ck_assert_uint_eq(be64toh(o.devices[0].node_guid), 0x2aabbccddee00);
+	w = o.wire;
+	ck_assert(uvd_options_same_wire(&w, &o.wire));
+	w.list[1].scope = 2;
+	ck_assert(!uvd_options_same_wire(&w, &o.wire));
 	uvd_options_free(&o);
 }
 END_TEST
@@ -357,6 +420,9 @@ int main(void)
 	tcase_add_test(t, test_engine_process_never_has_root_s_user);
 	tcase_add_loop_test(t, test_defaults_follow_the_persona_that_options_decide, 0, 4);
 	tcase_add_loop_test(t, test_text_of_a_device_that_sysfs_cannot_show_is_refused, 0, 5);
+	tcase_add_loop_test(t, test_addresses_of_the_wire_come_first_and_the_port_is_ethernet, 0, UVD_COUNT(wired));
+	tcase_add_test(t, test_gids_of_a_device_follow_those_of_the_wire);
+	tcase_add_test(t, test_engine_process_has_the_wire_that_its_broker_has_opened);
 	tcase_add_test(t, test_addresses_of_a_device_come_before_the_loopback_address);
 	tcase_add_loop_test(t, test_list_of_addresses_that_is_wrong_is_refused, 0, 5);
 	tcase_add_test(t, test_node_description_of_a_section_has_spaces);
