@@ -193,6 +193,19 @@ def pid_namespace(run):
     return own
 
 
+def own_network(run, setup):
+    """Has the run start in a network of its own, whose owner the user is, after the shell commands `setup`. Returns it."""
+    if sanitizer() == "thread" and not run.privileged:
+        pytest.skip("ThreadSanitizer has a thread of its own")
+    network = [*run.prefix, "unshare", *([] if run.privileged else ["--user", "--map-root-user"]), "--net"]
+    r = subprocess.run([*network, "true"], capture_output=True, text=True)
+    if r.returncode:
+        assert not os.environ.get("CI"), r.stderr
+        pytest.skip(r.stderr)
+    run.prefix = [*network, "sh", "-ec", setup + 'exec "$@"', "sh"]
+    return run
+
+
 @pytest.fixture(params=["ioctl"] if SANITIZED else ["write", "ioctl"])
 def abi(request):
     return "--abi", request.param

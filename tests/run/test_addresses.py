@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Addresses of a device (--ip), which the machine loses and gets back."""
-import os
-import subprocess
-
 import pytest
 
-from conftest import sanitizer
+from conftest import own_network
 
 ADDRESS, VIRTUAL = "192.0.2.9", "192.0.2.77"  # the latter the machine never has
 MAPPED = {a: "0000:0000:0000:0000:0000:ffff:" + "{:02x}{:02x}:{:02x}{:02x}".format(*map(int, a.split(".")))
@@ -22,16 +19,7 @@ gids() { cat /sys/class/infiniband/*/ports/1/gids/[012]; }
 
 @pytest.fixture
 def own(run):
-    """A run in a network of its own, whose owner the user is."""
-    if sanitizer() == "thread" and not run.privileged:
-        pytest.skip("ThreadSanitizer has a thread of its own")
-    network = [*run.prefix, "unshare", *([] if run.privileged else ["--user", "--map-root-user"]), "--net"]
-    r = subprocess.run([*network, "true"], capture_output=True, text=True)
-    if r.returncode:
-        assert not os.environ.get("CI"), r.stderr
-        pytest.skip(r.stderr)
-    run.prefix = [*network, "sh", "-ec", f'ip link set lo up; ip addr add {ADDRESS}/32 dev lo; exec "$@"', "sh"]
-    return run
+    return own_network(run, f"ip link set lo up; ip addr add {ADDRESS}/32 dev lo; ")
 
 
 def sh(run, script, *options):
