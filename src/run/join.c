@@ -244,6 +244,11 @@ bool uvd_run_may_join(const struct uvd_run_options *options, const struct uvd_ru
 	const struct uvd_wire_options *wanted = &options->parsed->wire;
 	char mine[UVD_WIRE_TEXT], its[UVD_WIRE_TEXT];
 
+	if (ready->wire.num > UVD_MAX_WIRES) {
+		fprintf(stderr, "uverbsctl run: --join %s: EPROTO: the first run is of another version\n",
+			options->join);
+		return false;
+	}
 	uvd_options_wire_text(wanted, mine);
 	uvd_options_wire_text(&ready->wire, its);
 	if (wanted->num && !uvd_options_same_wire(wanted, &ready->wire)) {
