@@ -61,13 +61,15 @@ int uvd_fabric_add_wire(struct uvd_fabric *fabric, int fd)
 
 void uvd_fabric_free(struct uvd_fabric *fabric)
 {
+	bool wire_ended;
+
 	if (!fabric)
 		return;
-	soft_wire_destroy(fabric->wire);
+	wire_ended = soft_wire_destroy(fabric->wire);
 	soft_waker_destroy(&fabric->waker);
 	soft_timers_destroy(&fabric->timers);
 	/* A thread that has not come back from a client's memory still uses the fabric: leak it. */
-	if (!soft_users_destroy(&fabric->users) || !soft_movers_destroy(&fabric->movers))
+	if (!wire_ended || !soft_users_destroy(&fabric->users) || !soft_movers_destroy(&fabric->movers))
 		return;
 	soft_atomics_destroy(&fabric->atomics);
 	soft_mcast_destroy(fabric);

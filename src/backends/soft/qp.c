@@ -216,6 +216,19 @@ static bool ah_is_ok(struct soft_qp *qp, const struct ibv_ah_attr *ah)
 	return port->link_layer != IBV_LINK_LAYER_INFINIBAND || ah->dlid < SOFT_MULTICAST_LID;
 }
 
+/* The local network lowers a path MTU above the port's, as rdmavt does. A peer on the wire would not know of that. */
+static bool path_mtu_is_ok(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	const struct uvd_port_config *port;
+
+	if (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096)
+		return false;
+	if (!(mask & IBV_QP_AV))
+		return true;
+	port = &qp->dev->ibdev->config.ports[attr->ah_attr.port_num - 1];
+	return attr->path_mtu <= port->active_mtu || !soft_wire_has_way(qp->dev, port, &attr->ah_attr);
+}
+
 static bool values_are_ok(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state next)
 {
 	const struct uvd_device_config *config = &qp->dev->ibdev->config;
@@ -237,7 +250,7 @@ static bool values_are_ok(struct soft_qp *qp, const struct ibv_qp_attr *attr, in
 		return false;
 	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
 		return false;
-	if ((mask & IBV_QP_PATH_MTU) && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
+	if ((mask & IBV_QP_PATH_MTU) && !path_mtu_is_ok(qp, attr, mask))
 		return false;
 	/* Without an alternate path there is nothing to arm: the state is MIGRATED from the start. */
 	if ((mask & IBV_QP_PATH_MIG_STATE) &&

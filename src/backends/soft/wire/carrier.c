@@ -477,6 +477,7 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 	}
 	if (is_reliable(w)) {
 		qp->s_started = w->requester.num;
+		w->is_long = wire_requester_in_flight(&w->requester) * w->connection.mtu > WIRE_SHORT_BYTES;
 		arm_timer(w);
 	}
 	return sender && (w->inbox.first || w->work.first || w->resends || more) ? SOFT_WIRE_MORE : SOFT_WIRE_IDLE;

@@ -17,12 +17,14 @@ bool wire_has_way(const struct soft_wire_qp *w)
 void wire_letters_free(struct soft_qp *qp, struct wire_letters *letters)
 {
 	struct wire_letter *letter;
+	uint64_t charged = 0;
 
-	while ((letter = letters->first)) {
-		letters->first = letter->next;
-		uvd_uncharge_bytes(qp->qp.account, letter->charged);
-		free(letter);
-	}
+	for (letter = letters->first; letter; letter = letter->next)
+		charged += letter->charged;
+	if (charged)
+		uvd_uncharge_bytes(qp->qp.account, charged);
+	wire_letters_put(qp->dev->fabric->wire, letters->first);
+	letters->first = NULL;
 	letters->last = &letters->first;
 	letters->num = letters->bytes = 0;
 }
@@ -35,7 +37,7 @@ static struct wire_letter *letter_new(struct soft_qp *qp, const struct uvd_socke
 
 	if (uvd_charge_bytes(qp->qp.account, size))
 		return NULL;
-	letter = malloc(size);
+	letter = wire_letter_get(qp->dev->fabric->wire);
 	if (!letter) {
 		uvd_uncharge_bytes(qp->qp.account, size);
 		return NULL;
@@ -106,7 +108,7 @@ bool wire_is_short(struct soft_qp *qp)
 	bool is_short;
 
 	pthread_mutex_lock(&qp->lock);
-	is_short = qp->wire && qp->wire->inbox.bytes <= WIRE_SHORT_BYTES;
+	is_short = qp->wire && !qp->wire->is_long && qp->wire->inbox.bytes <= WIRE_SHORT_BYTES;
 	pthread_mutex_unlock(&qp->lock);
 	return is_short;
 }
@@ -142,6 +144,11 @@ struct uvd_socket *wire_way_out(struct soft_device *dev, const struct uvd_port_c
 	    !uvd_config_has_gid(port, ah->grh.sgid_index) || is_own_gid(port, &ah->grh.dgid))
 		return NULL;
 	return wire_socket_of(dev->fabric->wire, &port->gids[ah->grh.sgid_index]);
+}
+
+bool soft_wire_has_way(struct soft_device *dev, const struct uvd_port_config *port, const struct ibv_ah_attr *ah)
+{
+	return wire_way_out(dev, port, ah);
 }
 
 static void wire_set_connection(struct soft_wire_qp *w)

@@ -12,6 +12,7 @@ enum {
 	WIRE_INBOX =
 		256, /* packets for one QP that wait for its thread, at most: twice what the kernel's rxe sends at once */
 	WIRE_RECORDS = 16,
+	WIRE_FREE_LETTERS = 512, /* kept: malloc() would give the memory of each burst back to the kernel */
 	WIRE_RECEIVERS = 8, /* threads */
 	WIRE_SLOW_USERS = 16, /* with so many, the receiver runs no QPs any more */
 	WIRE_SHORT_BYTES = 4 << 10, /* so much the receiver's thread delivers itself */
@@ -58,6 +59,9 @@ struct soft_wire {
 	uid_t slow[WIRE_SLOW_USERS]; /* users in whose memory a receiver was held up */
 	unsigned int num_slow;
 	struct wire_sender *senders; /* free ones */
+	pthread_mutex_t letters_lock; /* of what follows; a leaf */
+	struct wire_letter *letters; /* free ones */
+	unsigned int num_letters;
 };
 
 /* What one thread needs to send: lent to it while it runs a QP. */
@@ -73,6 +77,10 @@ struct wire_sender {
  * requester's timer repairs.
  */
 void wire_sender_flush(struct wire_sender *sender, struct uvd_socket *socket, bool may_wait);
+/* Room for a packet with UVD_IB_MTU_MAX bytes of payload. Returns NULL if there is no memory. */
+struct wire_letter *wire_letter_get(struct soft_wire *wire);
+/* Takes a list of them back. */
+void wire_letters_put(struct soft_wire *wire, struct wire_letter *first);
 struct wire_sender *wire_sender_get(struct soft_wire *wire);
 void wire_sender_put(struct soft_wire *wire, struct wire_sender *sender);
 /* Returns the socket with this address, or NULL. */
@@ -95,6 +103,7 @@ struct soft_wire_qp {
 	struct uvd_socket *socket; /* of its source GID */
 	union ibv_gid peer;
 	bool sends; /* it has been in RTS, and has a requester */
+	bool is_long; /* so much is in flight that answers make it send more than the receiver's thread may. qp->lock */
 	bool resends; /* the port has come up: what was lost meanwhile goes out again. qp->lock */
 	struct wire_connection connection;
 	struct wire_letters inbox;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 #include "backends/soft/wire/internal.h"
 
@@ -53,6 +54,41 @@ void wire_sender_flush(struct wire_sender *sender, struct uvd_socket *socket, bo
 			break;
 	}
 	sender->num = 0;
+}
+
+/* ---- room for packets that wait ---------------------------------------------------------------------------------- */
+
+struct wire_letter *wire_letter_get(struct soft_wire *wire)
+{
+	struct wire_letter *letter;
+
+	pthread_mutex_lock(&wire->letters_lock);
+	letter = wire->letters;
+	if (letter) {
+		wire->letters = letter->next;
+		wire->num_letters--;
+	}
+	pthread_mutex_unlock(&wire->letters_lock);
+	return letter ?: malloc(sizeof(*letter) + UVD_IB_MTU_MAX);
+}
+
+void wire_letters_put(struct soft_wire *wire, struct wire_letter *first)
+{
+	struct wire_letter *letter;
+
+	pthread_mutex_lock(&wire->letters_lock);
+	while (first && wire->num_letters < WIRE_FREE_LETTERS) {
+		letter = first;
+		first = letter->next;
+		letter->next = wire->letters;
+		wire->letters = letter;
+		wire->num_letters++;
+	}
+	pthread_mutex_unlock(&wire->letters_lock);
+	while ((letter = first)) {
+		first = letter->next;
+		free(letter);
+	}
 }
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
@@ -262,17 +298,27 @@ static bool start_receiver(struct soft_wire *wire)
 	return true;
 }
 
-static void end_receivers(struct soft_wire *wire)
+/* Returns false if a thread does not come back from a client's memory. */
+static bool end_receivers(struct soft_wire *wire)
 {
+	enum { END_S = 3 };
+	struct timespec end;
+	bool all = true;
+
 	atomic_store(&wire->stop, true);
 	wake_receiver(wire);
 	pthread_mutex_lock(&wire->lock);
 	pthread_cond_broadcast(&wire->turn);
 	pthread_mutex_unlock(&wire->lock);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += END_S;
 	for (unsigned int i = 0; i < wire->num_receivers; i++) {
-		pthread_join(wire->receivers[i].thread, NULL);
-		uvd_socket_receiver_free(wire->receivers[i].memory);
+		if (pthread_timedjoin_np(wire->receivers[i].thread, NULL, &end))
+			all = false;
+		else
+			uvd_socket_receiver_free(wire->receivers[i].memory);
 	}
+	return all;
 }
 
 /* ---- sockets ----------------------------------------------------------------------------------------------------- */
@@ -300,16 +346,19 @@ static struct soft_wire *wire_new(struct uvd_fabric *fabric, soft_wire_run_fn *r
 	}
 	pthread_mutex_init(&wire->lock, NULL);
 	uvd_cond_init(&wire->turn);
+	pthread_mutex_init(&wire->letters_lock, NULL);
 	return wire;
 }
 
-void soft_wire_destroy(struct soft_wire *wire)
+bool soft_wire_destroy(struct soft_wire *wire)
 {
 	struct wire_sender *sender;
+	struct wire_letter *letter;
 
 	if (!wire)
-		return;
-	end_receivers(wire);
+		return true;
+	if (!end_receivers(wire))
+		return false;
 	for (unsigned int i = 0; i < wire->num; i++)
 		uvd_socket_free(wire->sockets[i]);
 	while ((sender = wire->senders)) {
@@ -317,10 +366,16 @@ void soft_wire_destroy(struct soft_wire *wire)
 		uvd_socket_sender_free(sender->memory);
 		free(sender);
 	}
+	while ((letter = wire->letters)) {
+		wire->letters = letter->next;
+		free(letter);
+	}
+	pthread_mutex_destroy(&wire->letters_lock);
 	close(wire->wake);
 	pthread_cond_destroy(&wire->turn);
 	pthread_mutex_destroy(&wire->lock);
 	free(wire);
+	return true;
 }
 
 int soft_wire_add(struct uvd_fabric *fabric, int fd, soft_wire_run_fn *run)

@@ -33,7 +33,7 @@ void wire_requester_init(struct wire_requester *r, const struct wire_requester_o
 
 /* ---- what is in flight ------------------------------------------------------------------------------------------- */
 
-static uint32_t in_flight(const struct wire_requester *r)
+uint32_t wire_requester_in_flight(const struct wire_requester *r)
 {
 	return uvd_psn_diff(r->next, r->una);
 }
@@ -132,7 +132,8 @@ static struct uvd_packet packet_of(const struct wire_requester *r, const struct 
 /* Must the packet ask for an acknowledgement: at least each half window does, and its end. */
 static bool asks_for_ack(struct wire_requester *r, bool is_last)
 {
-	const bool asks = is_last || in_flight(r) + 1 >= r->window.size || r->since_ack_req + 1 >= r->window.size / 2;
+	const bool asks = is_last || wire_requester_in_flight(r) + 1 >= r->window.size ||
+			  r->since_ack_req + 1 >= r->window.size / 2;
 
 	r->since_ack_req = asks ? 0 : r->since_ack_req + 1;
 	return asks;
@@ -191,7 +192,7 @@ static void send_read(struct wire_requester *r, const struct soft_send_wqe *wqe,
 
 static uint32_t window_left(const struct wire_requester *r)
 {
-	const uint32_t sent = in_flight(r);
+	const uint32_t sent = wire_requester_in_flight(r);
 
 	return sent < r->window.size ? r->window.size - sent : 0;
 }
@@ -207,7 +208,7 @@ static uint32_t slice_left(const struct wire_requester *r, const struct wire_fli
 static bool may_read(struct wire_requester *r, uint32_t packets)
 {
 	/* An answer that is larger than the window comes alone. */
-	if (packets > window_left(r) && in_flight(r))
+	if (packets > window_left(r) && wire_requester_in_flight(r))
 		return false;
 	return reads_in_flight(r) < r->max_rd_atomic;
 }

@@ -108,6 +108,8 @@ struct soft_outcome wire_requester_tick(struct wire_requester *r, uint64_t now);
 void wire_requester_resend(struct wire_requester *r);
 /* Returns the next time to call wire_requester_tick(), or 0. */
 uint64_t wire_requester_deadline(const struct wire_requester *r);
+/* Returns how many packets are in flight, those of answers to READs among them. */
+uint32_t wire_requester_in_flight(const struct wire_requester *r);
 /* Is this packet, which an ICMP error quotes, in flight? */
 bool wire_requester_sent(const struct wire_requester *r, uint32_t psn);
 

@@ -248,7 +248,7 @@ bool soft_wire_leads_to(const struct soft_request *req)
 {
 	const struct soft_arrival *a = &req->arrival;
 
-	return a->qp_type == IBV_QPT_UD && !a->is_multicast && wire_way_out(req->qp->dev, a->port, &a->ah);
+	return a->qp_type == IBV_QPT_UD && !a->is_multicast && soft_wire_has_way(req->qp->dev, a->port, &a->ah);
 }
 
 static void ud_transmit(struct soft_request *req, const uint8_t *bytes)

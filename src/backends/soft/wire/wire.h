@@ -21,14 +21,14 @@ typedef void soft_wire_run_fn(struct soft_qp *qp, struct uvd_worker *worker);
  * Returns 0 or a negative errno.
  */
 int soft_wire_add(struct uvd_fabric *fabric, int fd, soft_wire_run_fn *run);
-/* Ends the receiver's thread, after the last QP. */
-void soft_wire_destroy(struct soft_wire *wire);
+/* Ends the receiver's threads, after the last QP. Returns false if one does not come back from a client's memory: then all stays. */
+bool soft_wire_destroy(struct soft_wire *wire);
 
 /* ---- carrier.c: a QP on the wire ---------------------------------------------------------------------------------- */
 
 /*
- * The QP goes to RTR: connects it, if its address is beyond this engine. Caller holds qp->lock, and nobody has claimed the QP. Returns 0;
- * -EINVAL: its path MTU is more than the port's; -ENOMEM.
+ * The QP goes to RTR: connects it, if its address is beyond this engine. Caller holds qp->lock, and nobody has claimed the QP. Returns 0 or
+ * -ENOMEM.
  */
 int soft_wire_connect(struct soft_qp *qp);
 /* Do the QP's requests go out as packets? Those of UD QPs are looked at one by one: see soft_wire_leads_to(). */
@@ -38,6 +38,8 @@ static inline bool soft_wire_is_connected(const struct soft_qp *qp)
 }
 /* Has something arrived for it? Caller holds qp->lock. */
 bool soft_wire_has_work(const struct soft_qp *qp);
+/* Does this address lead from the port to beyond this engine? */
+bool soft_wire_has_way(struct soft_device *dev, const struct uvd_port_config *port, const struct ibv_ah_attr *ah);
 /* Is the destination of the UD message beyond this engine? Caller has s_busy. */
 bool soft_wire_leads_to(const struct soft_request *req);
 /* Sends it there. As soft_datagram_send(). */
