@@ -184,18 +184,19 @@ const struct wire_requester_ops wire_requester_ops = {
 
 /* ---- the responder's operations ---------------------------------------------------------------------------------- */
 
-static void responder_unclaim(struct soft_wire_qp *w, struct soft_inbound *in, bool goes_on)
+/* Uses the mover of `in`: if the QP was taken from that, another thread may run the QP by now. */
+static void responder_unclaim(struct soft_inbound *in, bool goes_on)
 {
 	soft_rc_leave_srq(in, goes_on);
-	soft_unclaim(w->m, &in->due);
+	soft_unclaim(in->m, &in->due);
 	soft_rc_put_srqs(in);
 }
 
 /* The packets of a request contradict each other. */
-static void refuse_packets(struct soft_wire_qp *w, struct soft_inbound *in)
+static void refuse_packets(struct soft_inbound *in)
 {
 	soft_recv_fail(in->qp, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, &in->due);
-	responder_unclaim(w, in, false);
+	responder_unclaim(in, false);
 }
 
 /* Caller has claimed the QP and holds its lock. */
@@ -205,7 +206,7 @@ static struct soft_outcome responder_execute(struct soft_wire_qp *w, struct soft
 
 	if (soft_is_sent(outcome) && in->is_last && !is_copy)
 		outcome = soft_rc_execute(in);
-	if (!w->m->responder.qp) {
+	if (!in->m->responder.qp) {
 		/* Whoever has taken it from the mover has its SRQ, too: see soft_recv_give_up(). */
 		in->srq = NULL;
 		soft_rc_put_srqs(in);
@@ -217,7 +218,7 @@ static struct soft_outcome responder_execute(struct soft_wire_qp *w, struct soft
 	}
 	if (soft_is_sent(outcome) && in->is_last && !is_copy)
 		soft_rc_complete(in);
-	responder_unclaim(w, in, soft_is_sent(outcome));
+	responder_unclaim(in, soft_is_sent(outcome));
 	return outcome;
 }
 
@@ -237,7 +238,7 @@ static struct soft_outcome responder_take(void *user, const struct soft_arrival 
 	if (!in->qp)
 		return m->requester.qp ? soft_no_answer : soft_lost;
 	if (!arrival) {
-		refuse_packets(w, in);
+		refuse_packets(in);
 		return outcome;
 	}
 	in->arrival = arrival;
@@ -266,7 +267,7 @@ static void responder_finish(void *user)
 		return;
 	w->is_claimed = false;
 	soft_rc_complete(&w->in);
-	responder_unclaim(w, &w->in, true);
+	responder_unclaim(&w->in, true);
 }
 
 const struct wire_responder_ops wire_responder_ops = {

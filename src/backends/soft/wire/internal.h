@@ -115,6 +115,7 @@ struct soft_wire_qp {
 	struct wire_record records[WIRE_RECORDS];
 	struct soft_inbound in; /* the message that has begun, at our responder */
 	struct wire_uc uc;
+	uint32_t uc_sent; /* bytes of the oldest request of a UC QP that have been sent */
 	bool is_claimed; /* take() has left the QP claimed, for finish() */
 	/* While a thread runs it: */
 	struct soft_mover *m;

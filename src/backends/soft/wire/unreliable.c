@@ -38,29 +38,26 @@ static void uc_transmit(struct soft_wire_qp *w, const struct soft_send_wqe *wqe,
 	carrier_transmit(w, &p);
 }
 
-static struct soft_outcome uc_send_message(struct soft_wire_qp *w, const struct soft_send_wqe *wqe, uint32_t psn)
+/* Sends the next part of the message, which has some packets. */
+static struct soft_outcome uc_send_part(struct soft_wire_qp *w, const struct soft_send_wqe *wqe)
 {
-	const uint32_t mtu = w->connection.mtu, most = uc_packets_at_once(w) * mtu;
-	uint32_t offset = 0;
+	const uint32_t mtu = w->connection.mtu, most = uc_packets_at_once(w) * mtu, offset = w->uc_sent;
+	const uint32_t len = wqe->length - offset < most ? wqe->length - offset : most;
+	const uint8_t *bytes;
+	uint32_t done = 0;
+	struct soft_outcome outcome = carrier_gather(w, wqe, offset, len, &bytes);
 
+	if (!soft_is_sent(outcome))
+		return outcome;
 	do {
-		const uint32_t len = wqe->length - offset < most ? wqe->length - offset : most;
-		const uint8_t *bytes;
-		uint32_t done = 0;
-		struct soft_outcome outcome = carrier_gather(w, wqe, offset, len, &bytes);
+		const uint32_t size = len - done < mtu ? len - done : mtu;
 
-		if (!soft_is_sent(outcome))
-			return outcome;
-		do {
-			const uint32_t size = len - done < mtu ? len - done : mtu;
-
-			uc_transmit(w, wqe, psn++, offset + done, bytes + done, size);
-			done += size;
-		} while (done < len);
-		carrier_flush(w);
-		offset += len;
-	} while (offset < wqe->length);
-	return soft_sent;
+		uc_transmit(w, wqe, w->qp->s_psn + (offset + done) / mtu, offset + done, bytes + done, size);
+		done += size;
+	} while (done < len);
+	carrier_flush(w);
+	w->uc_sent += len;
+	return outcome;
 }
 
 /* Returns the oldest request, if it may be sent. */
@@ -103,9 +100,9 @@ static struct soft_outcome uc_try(struct soft_wire_qp *w, const struct soft_send
 		return (struct soft_outcome){ .kind = SOFT_DONE, .status = wqe->refusal };
 	if (soft_is_local(wqe->opcode))
 		return soft_local_send(w->m, &req);
-	if (!wqe->is_inline && !soft_list_ok(&list))
+	if (!w->uc_sent && !wqe->is_inline && !soft_list_ok(&list))
 		return soft_bad_memory;
-	return uc_send_message(w, wqe, w->qp->s_psn);
+	return uc_send_part(w, wqe);
 }
 
 struct soft_outcome wire_uc_send(struct soft_wire_qp *w, uint32_t budget)
@@ -114,15 +111,19 @@ struct soft_outcome wire_uc_send(struct soft_wire_qp *w, uint32_t budget)
 	uint64_t sent = 0;
 
 	while (sent <= budget && (wqe = uc_next(w))) {
-		const uint32_t packets =
-			soft_is_local(wqe->opcode) ? 0 : soft_packets(w->connection.mtu_code, wqe->length);
+		const bool is_local = soft_is_local(wqe->opcode);
+		const uint32_t packets = is_local ? 0 : soft_packets(w->connection.mtu_code, wqe->length),
+			       before = w->uc_sent;
 		const struct soft_outcome outcome = uc_try(w, wqe);
 
 		if (outcome.kind == SOFT_LOST)
 			return outcome;
 		if (outcome.kind != SOFT_DONE)
 			break;
-		sent += wqe->length + w->connection.mtu;
+		sent += w->uc_sent - before + w->connection.mtu;
+		if (soft_is_sent(outcome) && !is_local && w->uc_sent < wqe->length)
+			continue;
+		w->uc_sent = 0;
 		uc_end(w, wqe, outcome.status, packets);
 	}
 	return soft_sent;
