@@ -9,8 +9,8 @@
 #include "util/util.h"
 
 enum {
-	WIRE_INBOX =
-		256, /* packets for one QP that wait for its thread, at most: twice what the kernel's rxe sends at once */
+	/* Packets for one QP that wait for its thread, at most. The window of an RC peer is far less, and a UC peer has none. */
+	WIRE_INBOX = 2048,
 	WIRE_RECORDS = 16,
 	WIRE_FREE_LETTERS = 512, /* kept: malloc() would give the memory of each burst back to the kernel */
 	WIRE_RECEIVERS = 8, /* threads */
