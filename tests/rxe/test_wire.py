@@ -3,11 +3,13 @@
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 
-from wirenet import ADDRESSES, NOBODY, Net
+from wirenet import ADDRESSES, NOBODY, STUCK, Net
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
 LONG = "UVERBSD_LONG" in os.environ
 COUNTERS = pathlib.Path("/sys/class/infiniband/wire_rxe/ports/1/hw_counters")
@@ -64,6 +66,26 @@ def test_perftest_with_rxe(net, program):
     both_ways(net, program + " -F", "-x")
     after = int((COUNTERS / "out_of_seq_request").read_text()), int((COUNTERS / "rcvd_seq_err").read_text())
     assert after == before
+
+
+@pytest.fixture(name="daemon")
+def fixture_daemon(net):
+    """uverbsd with two processes, whose broker has a socket in the other namespace. Its devices have names beside the kernel's."""
+    sysfs = pathlib.Path("/run/uverbsd/sysfs")
+    with subprocess.Popen([*net.enter(1), BUILD / "src/uverbsd", "--wire", ",".join(ADDRESSES[1])]) as daemon:
+        end_of_wait = time.monotonic() + STUCK
+        while not list(sysfs.glob("class/infiniband_verbs/uverbs*")) and time.monotonic() < end_of_wait:
+            time.sleep(0.05)
+        yield ["env", f"SYSFS_PATH={sysfs}", ROOT / "scripts/sysfs-first"]
+        daemon.terminate()
+    assert daemon.returncode == 0
+
+
+@pytest.mark.parametrize("program", ["ibv_rc_pingpong -c -n 50"] + ["ibv_ud_pingpong -c -n 50 -s 1000", "ibv_uc_pingpong -c -n 50"] * LONG)
+def test_pingpong_over_cuse_with_rxe(net, daemon, program):
+    rxe, ours = end([], f"-d wire_rxe -g {gid_of_rxe(4)}"), end(daemon, "-d hfi1_0 -g 0")
+    net.pair(rxe, ours, program.split(), server_end=0)
+    net.pair(ours, rxe, program.split(), server_end=1)
 
 
 @pytest.fixture(name="link")
