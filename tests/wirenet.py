@@ -8,7 +8,7 @@ import time
 STUCK = 300  # seconds
 ADDRESSES = (("10.98.0.1", "fd98::1"), ("10.98.0.2", "fd98::2"))  # of the two ends
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65533", "--clear-groups", "--bounding-set=-all", "--")
-WRONG = re.compile(r"(?i)invalid data|(?<!filter )(?<!retry)\bfail(ed|ure)?\b|error|differ|mismatch")
+WRONG = re.compile(r"(?i)invalid data|(?<!filter )(?<!retry)\b(fail|failed|failure)\b|error|differ|mismatch")
 
 
 def shell(*words):

@@ -100,8 +100,10 @@ def ours_at(end_number):
 
 
 @pytest.mark.skipif(not LONG, reason="takes minutes; UVERBSD_LONG=1")
-@pytest.mark.parametrize("trouble", ["delay 0", "loss 0.1%", "loss 1%", "loss 5%", "duplicate 3%", "delay 1ms reorder 25% 50%", "delay 10ms"])
-@pytest.mark.parametrize("program", ["ibv_rc_pingpong -c -n 200 -g 0", "ib_write_bw -s 65536 -n 50 -F -x 0", "ib_read_bw -s 65536 -n 50 -F -x 0"])
+@pytest.mark.parametrize("trouble", ["delay 0", "loss 0.1%", "loss 1%", "loss 5%", "duplicate 3%", "delay 1ms reorder 25% 50%",
+                                     "delay 10ms"])
+@pytest.mark.parametrize("program", ["ibv_rc_pingpong -c -n 200 -g 0", "ib_write_bw -s 65536 -n 50 -F -x 0",
+                                     "ib_read_bw -s 65536 -n 50 -F -x 0"])
 def test_payload_survives_what_a_link_does(link, program, trouble):
     for number in (0, 1):
         link.trouble(number, *trouble.split())
