@@ -47,7 +47,8 @@ static unsigned int reads_in_flight(struct wire_requester *r)
 		const struct wire_flight *f = flight_of(r, n);
 		const uint32_t sent = n < r->at ? f->packets : r->at_packet;
 
-		if (f->brings_back)
+		/* After going back, what is to be asked for again is not in flight. */
+		if (f->brings_back && sent > f->got)
 			num += (sent + WIRE_SLICE - 1) / WIRE_SLICE - f->got / WIRE_SLICE;
 	}
 	return num;
