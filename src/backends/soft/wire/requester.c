@@ -355,12 +355,13 @@ struct soft_outcome wire_requester_send(struct wire_requester *r, uint64_t now, 
 		return outcome;
 	if (r->una != r->next && !r->retry_at)
 		arm_retry(r, now);
+	r->waits_for_older = outcome.kind == SOFT_DONE && !soft_is_sent(outcome) && r->num;
 	return soft_sent;
 }
 
 bool wire_requester_may_send(struct wire_requester *r)
 {
-	const struct soft_send_wqe *wqe = r->rnr_at ? NULL : r->ops->peek(r->user, r->at);
+	const struct soft_send_wqe *wqe = r->rnr_at || r->waits_for_older ? NULL : r->ops->peek(r->user, r->at);
 
 	if (!wqe)
 		return false;
@@ -512,7 +513,7 @@ static uint32_t answer_length(const struct wire_requester *r, const struct wire_
 
 /*
  * Stores the payloads of the first packets that are the next ones of a READ's answer, by one access. Returns their number in *num; 0: the
- * first packet is not the next one, or it has another length than it must have.
+ * first packet is not the next one. One of another length than it must have is an error of the request (hfi1's hfi1_rc_rcv_resp()).
  */
 static struct soft_outcome take_read_run(struct wire_requester *r, const struct uvd_packet *packets, unsigned int *num)
 {

@@ -87,6 +87,7 @@ struct wire_requester {
 	int retries, rnr_retries; /* left */
 	unsigned int rnrs; /* RNR NAKs in a row */
 	uint64_t retry_at, rnr_at; /* deadlines; 0: none. CLOCK_MONOTONIC, ns */
+	bool waits_for_older; /* the next request is in error, which shows once those before it have completed */
 	bool wants_read_again; /* an answer to a READ is missing, and was asked for again */
 };
 
