@@ -540,6 +540,9 @@ static struct soft_outcome take_read_run(struct wire_requester *r, const struct 
 	}
 	if (*num)
 		outcome = r->ops->scatter(r->user, wqe, offset, len);
+	else if (wqe && wqe->opcode == IBV_WR_RDMA_READ &&
+		 packets->payload_len != answer_length(r, f, wqe->length))
+		outcome = (struct soft_outcome){ .kind = SOFT_DONE, .status = IBV_WC_LOC_LEN_ERR };
 	return outcome;
 }
 
@@ -622,9 +625,10 @@ static struct soft_outcome take_answer(struct wire_requester *r, const struct uv
 		return outcome;
 	}
 	outcome = take_read_run(r, packets, &taken);
-	if (!taken)
+	if (taken)
+		*num = taken;
+	else if (soft_is_sent(outcome))
 		return outcome;
-	*num = taken;
 	if (outcome.kind != SOFT_LOST)
 		after_answers(r, taken, outcome, now);
 	return outcome;
