@@ -239,7 +239,7 @@ static struct soft_outcome responder_take(void *user, const struct soft_arrival 
 		return m->requester.qp ? soft_no_answer : soft_lost;
 	if (!arrival) {
 		refuse_packets(in);
-		return outcome;
+		return m->requester.qp ? outcome : soft_lost;
 	}
 	in->arrival = arrival;
 	in->offset = offset;

@@ -64,11 +64,26 @@ static void acknowledge_all(struct wire_responder *r)
 }
 
 /* A NAK acknowledges all before it. The next packet but the expected one gets no other. */
-static void send_nak(struct wire_responder *r, uint8_t syndrome)
+static void send_nak_of(struct wire_responder *r, uint32_t psn, uint8_t syndrome)
 {
 	r->is_owed = false;
 	r->is_silent = true;
-	send_answer(r, UVD_ACKNOWLEDGE, r->expected, syndrome);
+	send_answer(r, UVD_ACKNOWLEDGE, psn, syndrome);
+}
+
+static void send_nak(struct wire_responder *r, uint8_t syndrome)
+{
+	send_nak_of(r, r->expected, syndrome);
+}
+
+/* The packets of the next request contradict each other, or their lengths do. */
+static struct soft_outcome responder_refuse(struct wire_responder *r)
+{
+	struct soft_outcome outcome = r->ops->take(r->user, NULL, 0, 0, true, false);
+
+	if (outcome.kind != SOFT_LOST)
+		send_nak(r, UVD_AETH_INVALID_REQUEST);
+	return outcome;
 }
 
 static uint8_t syndrome_of(enum ibv_wc_status status)
@@ -86,29 +101,38 @@ static uint8_t syndrome_of(enum ibv_wc_status status)
 /* The request that comes next was not executed. */
 static void answer_refusal(struct wire_responder *r, struct soft_outcome outcome)
 {
+	/* A READ whose first packets were sent has an answer up to there. */
+	const uint32_t psn = r->reads ? r->read_psn : r->expected;
+
 	r->reads = false;
 	if (outcome.kind == SOFT_RNR)
-		send_nak(r, UVD_AETH_RNR | (outcome.rnr_timer & UVD_AETH_VALUE));
+		send_nak_of(r, psn, UVD_AETH_RNR | (outcome.rnr_timer & UVD_AETH_VALUE));
 	else if (outcome.kind == SOFT_DONE)
-		send_nak(r, syndrome_of(outcome.status));
+		send_nak_of(r, psn, syndrome_of(outcome.status));
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-static struct wire_record *add_record(struct wire_responder *r, const struct uvd_packet *p, uint32_t packets)
+static struct wire_record *add_record(struct wire_responder *r, uint8_t op, const struct soft_arrival *a, uint32_t packets)
 {
 	struct wire_record *record = &r->records[r->next_record];
 
 	r->next_record = (r->next_record + 1) % r->num_records;
 	*record = (struct wire_record){
-		.psn = p->psn,
+		.psn = a->psn,
 		.packets = packets,
-		.operation = operation(p),
-		.rkey = p->rkey,
-		.length = p->length,
-		.va = p->va,
+		.operation = op,
+		.rkey = a->rkey,
+		.length = a->length,
+		.va = a->remote_addr,
 	};
 	return record;
+}
+
+/* One that was refused leaves no record, and may be asked for again. */
+static void record_read(struct wire_responder *r)
+{
+	add_record(r, UVD_RDMA_READ_REQUEST, &r->read, r->read.packets);
 }
 
 /* Returns the record of the operation that has this PSN, or NULL. */
@@ -202,6 +226,7 @@ struct soft_outcome wire_responder_read(struct wire_responder *r)
 		return soft_sent;
 	}
 	if (is_last && !r->is_copy) {
+		record_read(r);
 		r->msn = psn_behind(r->msn, 1);
 		r->expected = psn_behind(r->expected, r->read.packets);
 	}
@@ -241,7 +266,7 @@ static struct soft_outcome take_atomic_request(struct wire_responder *r, const s
 		return outcome;
 	}
 	memcpy(&original, r->ops->buffer(r->user), sizeof(original));
-	add_record(r, p, 1)->original = original;
+	add_record(r, operation(p), &r->arrival, 1)->original = original;
 	r->expected = psn_behind(r->expected, 1);
 	r->msn = psn_behind(r->msn, 1);
 	r->is_owed = false;
@@ -264,7 +289,6 @@ static struct soft_outcome take_atomic_write(struct wire_responder *r, const str
 			answer_refusal(r, outcome);
 		return outcome;
 	}
-	add_record(r, p, 1);
 	r->expected = psn_behind(r->expected, 1);
 	r->msn = psn_behind(r->msn, 1);
 	r->is_owed = false;
@@ -380,8 +404,7 @@ static unsigned int take_part(struct wire_responder *r, const struct uvd_packet 
 	if (continues(r, properties(packets)))
 		collect(r, packets, num, &part);
 	if (!part.num || !extend_arrival(r, packets, &part)) {
-		r->ops->take(r->user, NULL, 0, 0, true, false);
-		send_nak(r, UVD_AETH_INVALID_REQUEST);
+		*outcome = responder_refuse(r);
 		return num;
 	}
 	*outcome = r->ops->take(r->user, &r->arrival, r->offset, part.length, part.is_last, false);
@@ -410,11 +433,14 @@ static void take_copy(struct wire_responder *r, const struct uvd_packet *p)
 		r->is_owed = true;
 		return;
 	}
-	if (!record)
-		return;
+	/* Its answer brings nothing back, so it needs no record, which would push out another request's. */
 	if (operation(p) == UVD_ATOMIC_WRITE) {
 		send_answer(r, UVD_RDMA_READ_RESPONSE_ONLY, p->psn, UVD_AETH_ACK);
-	} else if (properties(p) & UVD_IS_ATOMIC) {
+		return;
+	}
+	if (!record)
+		return;
+	if (properties(p) & UVD_IS_ATOMIC) {
 		send_original(r, p->psn, record->original);
 	} else {
 		/* It was asked for before: the same bytes, or the rest of them. */
@@ -434,14 +460,12 @@ static unsigned int take_expected(struct wire_responder *r, const struct uvd_pac
 	if (is & (UVD_IS_SEND | UVD_IS_WRITE))
 		return take_part(r, packets, num, outcome);
 	if (r->in_message || !uvd_packet_fits_mtu(packets, r->c.mtu)) {
-		r->ops->take(r->user, NULL, 0, 0, true, false);
-		send_nak(r, UVD_AETH_INVALID_REQUEST);
+		*outcome = responder_refuse(r);
 		return num;
 	}
 	if (is & UVD_IS_READ) {
 		acknowledge_all(r);
 		begin_read(r, packets, false);
-		add_record(r, packets, r->read.packets);
 	} else if (operation(packets) == UVD_ATOMIC_WRITE) {
 		*outcome = take_atomic_write(r, packets);
 	} else {
