@@ -371,9 +371,20 @@ int to_init(struct end *end)
 			      (connected(end) ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY));
 }
 
+struct ibv_ah_attr bed_address_of(const struct end *end)
+{
+	const struct uvd_port_config *port = &end->side->dev.config.ports[0];
+	struct ibv_ah_attr attr = { .dlid = port->lid, .port_num = 1 };
+
+	if (port->link_layer == IBV_LINK_LAYER_ETHERNET) {
+		attr.is_global = 1;
+		attr.grh.dgid = port->gids[0];
+	}
+	return attr;
+}
+
 int to_rtr(struct end *end, struct end *peer)
 {
-	struct uvd_port_config *port = &peer->side->dev.config.ports[0];
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = end->path_mtu,
@@ -381,14 +392,10 @@ int to_rtr(struct end *end, struct end *peer)
 		.rq_psn = peer->psn,
 		.max_dest_rd_atomic = end->max_dest_rd_atomic,
 		.min_rnr_timer = end->min_rnr_timer,
-		.ah_attr = { .dlid = port->lid, .port_num = 1 },
+		.ah_attr = bed_address_of(peer),
 	};
 	int mask = IBV_QP_STATE;
 
-	if (port->link_layer == IBV_LINK_LAYER_ETHERNET) {
-		attr.ah_attr.is_global = 1;
-		attr.ah_attr.grh.dgid = port->gids[0];
-	}
 	if (connected(end))
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (end->qp->qp_type == IBV_QPT_RC || end->qp->qp_type == IBV_QPT_XRC_RECV)

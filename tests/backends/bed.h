@@ -7,6 +7,7 @@
 #define TESTS_BACKENDS_BED_H
 
 #include <check.h>
+#include <unistd.h>
 #include <uverbsd/backend.h>
 #include "backends/backends.h"
 #include "backends/soft/fabric.h"
@@ -59,11 +60,12 @@ bool bed_is_mapped(void);
  * all that goes between them are packets. A test of what packets do otherwise, or cannot do, is added by add_local_test(), which says why.
  */
 bool bed_is_on_wire(void);
-#define add_local_test(t, test, why) \
+#define add_local_loop_test(t, test, from, to, why) \
 	do { \
 		if (!bed_is_on_wire()) \
-			tcase_add_test(t, test); \
+			tcase_add_loop_test(t, test, from, to); \
 	} while (0)
+#define add_local_test(t, test, why) add_local_loop_test(t, test, 0, 1, why)
 #define add_own_queue_loop_test(t, test, from, to, why) \
 	do { \
 		if (!bed_is_mapped()) \
@@ -91,6 +93,9 @@ int to_rts(struct end *end);
 int to_state(struct end *end, enum ibv_qp_state state);
 enum ibv_qp_state state_of(struct end *end);
 
+/* The address of end's port, as an AH has it: by its LID, or by its GID on Ethernet. */
+struct ibv_ah_attr bed_address_of(const struct end *end);
+
 /* Returns an SGE in end's own buffer. */
 struct ibv_sge sge_at(struct end *end, size_t offset, uint32_t length);
 /* The backend's operations, or what the provider of mapped queues does instead. */
@@ -108,6 +113,17 @@ int poll_cq(struct uvd_cq *cq, struct ibv_wc *wc);
 /* Waits for the next completion. The test fails if none comes within a minute. */
 struct ibv_wc wait_wc(struct uvd_cq *cq);
 uint64_t now_us(void);
+/*
+ * Waits until the condition holds: on the wire the sender's completion does not mean that the receiver has told its client, or, with UC and
+ * UD, that the message has arrived. The test fails if the condition does not hold within a minute.
+ */
+#define wait_until(condition) \
+	do { \
+		const uint64_t wait_end = now_us() + 60000000; \
+		while (!(condition) && now_us() < wait_end) \
+			usleep(50); \
+		ck_assert(condition); \
+	} while (0)
 /*
  * wr_to() returns a signalled request, wr_id 0xa, that accesses the start of the peer's buffer. send_small() posts such
  * a request of `length` bytes.

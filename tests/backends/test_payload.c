@@ -44,7 +44,7 @@ static void setup(void)
 		areas[0].bytes[i] = i * 7 + i / 251;
 	ah = calloc(1, ops->size_ah);
 	ah->pd = a->side->pd;
-	ah->attr = (struct ibv_ah_attr){ .dlid = 2, .port_num = 1 };
+	ah->attr = bed_address_of(b);
 	ck_assert_int_eq(ops->create_ah(ah, NULL), 0);
 }
 

@@ -527,8 +527,8 @@ START_TEST(test_peer_of_a_device_under_removal_gets_no_nak_although_its_region_g
 	mm_bad_len = 10;
 	mm_failed = b_is_unplugged;
 	send_small(a, b, IBV_WR_RDMA_WRITE, 8);
-	mm_failed = NULL;
 	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	mm_failed = NULL;
 	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
 	b->side->dev.config.ports[0].down = false;
 }
