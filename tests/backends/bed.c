@@ -27,7 +27,9 @@ static union ibv_gid side_gid(int nr)
 	union ibv_gid gid = { 0 };
 
 	if (bed_is_on_wire()) {
-		gid = (union ibv_gid){ .raw = { [10] = 0xff, 0xff, 127, pid >> 14, pid >> 6, (pid & 63) << 2 | (nr + 1) } };
+		gid = (union ibv_gid){
+			.raw = { [10] = 0xff, 0xff, 127, pid >> 14, pid >> 6, (pid & 63) << 2 | (nr + 1) }
+		};
 		gid.raw[13] |= 0x80; /* not 127.0.0.1 */
 		return gid;
 	}

@@ -450,8 +450,10 @@ int main(void)
 		add_own_queue_loop_test(t, test_ud_header_has_the_length_of_the_message, 0,
 					2 * sizeof(payloads) / sizeof(payloads[0]),
 					"all ports of mapped queues are Ethernet");
-	add_local_test(t, test_ud_header_of_ipv4_gids_is_an_ipv4_header_in_the_last_20_bytes, "the addresses are those of no socket");
-	add_local_test(t, test_ud_header_of_an_ipv4_and_an_ipv6_gid_is_an_ipv6_header, "the addresses are those of no socket");
+	add_local_test(t, test_ud_header_of_ipv4_gids_is_an_ipv4_header_in_the_last_20_bytes,
+		       "the addresses are those of no socket");
+	add_local_test(t, test_ud_header_of_an_ipv4_and_an_ipv6_gid_is_an_ipv6_header,
+		       "the addresses are those of no socket");
 	tcase_add_loop_test(t, test_completions_of_connected_qps_have_no_grh, 0, 2);
 	tcase_add_test(t, test_ud_wrong_qkey_is_lost);
 	tcase_add_test(t, test_ud_without_receive_or_too_long_is_lost);

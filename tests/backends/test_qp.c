@@ -357,6 +357,7 @@ START_TEST(test_cq_sizes)
 		ck_assert_int_eq(send_wr(a, .wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED),
 				 0);
 	wait_wc(a->scq);
+	wait_until(!soft_sq_count(soft_qp(a->qp)));
 	ck_assert_int_eq(uvd_backend_soft.resize_cq(a->scq, 1, NULL), -EINVAL);
 	ck_assert_int_eq(uvd_backend_soft.resize_cq(a->scq, 2, NULL), 0);
 	ck_assert_int_eq(a->scq->cqe, 2);

@@ -550,9 +550,11 @@ static void add_data_tests(TCase *t)
 	tcase_add_loop_test(t, test_zero_length_needs_no_key, 0, 3);
 	tcase_add_test(t, test_atomics_return_what_was_there);
 	tcase_add_test(t, test_qp_connected_to_itself);
-	add_local_loop_test(t, test_transfer_is_cut_when_either_qp_goes_into_error, 0, 2, "the chunks are those of the local network");
+	add_local_loop_test(t, test_transfer_is_cut_when_either_qp_goes_into_error, 0, 2,
+			    "the chunks are those of the local network");
 	tcase_add_test(t, test_qp_that_fails_in_the_last_step_of_a_transfer_does_not_answer);
-	add_local_test(t, test_write_begins_again_at_a_receiver_that_is_connected_anew, "packets that were acknowledged are not sent again");
+	add_local_test(t, test_write_begins_again_at_a_receiver_that_is_connected_anew,
+		       "packets that were acknowledged are not sent again");
 }
 
 static void add_waiting_tests(TCase *t)
@@ -574,7 +576,8 @@ static void add_waiting_tests(TCase *t)
 	add_local_test(t, test_peer_that_becomes_ready_in_time_is_reached, "the transition to RTR makes no packet");
 	/* On the wire a port that comes up makes no packet: the requester at its other end learns nothing. */
 	tcase_add_loop_test(t, test_request_goes_on_when_the_port_comes_up, 0, bed_is_on_wire() ? 1 : 2);
-	add_local_test(t, test_peer_connected_to_another_is_not_reached, "an RC packet does not name the QP that sent it");
+	add_local_test(t, test_peer_connected_to_another_is_not_reached,
+		       "an RC packet does not name the QP that sent it");
 	tcase_add_test(t, test_gid_whose_address_the_machine_has_lost_is_not_reached);
 	if (!bed_is_on_wire()) /* all its ports are Ethernet */
 		add_own_queue_test(t, test_link_layers_do_not_share_a_network,

@@ -540,7 +540,8 @@ int main(void)
 	tcase_add_test(t, test_srq_that_goes_while_a_target_waits_at_it);
 	tcase_add_test(t, test_target_that_goes_while_it_waits_leaves_the_srq);
 	tcase_add_test(t, test_message_longer_than_the_receive_fails_at_both_ends);
-	add_local_test(t, test_message_that_breaks_off_gives_its_receive_up, "a sender that begins again with its first PSN sends copies");
+	add_local_test(t, test_message_that_breaks_off_gives_its_receive_up,
+		       "a sender that begins again with its first PSN sends copies");
 	tcase_add_loop_test(t, test_srq_that_goes_between_two_chunks, 0, 3);
 	tcase_add_test(t, test_srq_goes_while_a_message_that_was_given_up_is_in_its_memory);
 	tcase_add_test(t, test_limit_of_an_xrc_srq_is_reached_once);

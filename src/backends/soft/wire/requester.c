@@ -540,8 +540,7 @@ static struct soft_outcome take_read_run(struct wire_requester *r, const struct 
 	}
 	if (*num)
 		outcome = r->ops->scatter(r->user, wqe, offset, len);
-	else if (wqe && wqe->opcode == IBV_WR_RDMA_READ &&
-		 packets->payload_len != answer_length(r, f, wqe->length))
+	else if (wqe && wqe->opcode == IBV_WR_RDMA_READ && packets->payload_len != answer_length(r, f, wqe->length))
 		outcome = (struct soft_outcome){ .kind = SOFT_DONE, .status = IBV_WC_LOC_LEN_ERR };
 	return outcome;
 }

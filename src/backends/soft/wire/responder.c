@@ -113,7 +113,8 @@ static void answer_refusal(struct wire_responder *r, struct soft_outcome outcome
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-static struct wire_record *add_record(struct wire_responder *r, uint8_t op, const struct soft_arrival *a, uint32_t packets)
+static struct wire_record *add_record(struct wire_responder *r, uint8_t op, const struct soft_arrival *a,
+				      uint32_t packets)
 {
 	struct wire_record *record = &r->records[r->next_record];
 
