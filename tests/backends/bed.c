@@ -275,7 +275,7 @@ void bed_open(struct bed *bed, const struct uvd_backend *ops, uint8_t link_layer
 
 		side_open(&bed->side[i], ops, i && bed->other ? bed->other : bed->fabric, i, link_layer);
 		end->side = &bed->side[i];
-		end->timeout = bed_is_on_wire() ? 14 : 8; /* about 67 ms: packets wait for threads; else 1 ms */
+		end->timeout = bed_is_on_wire() ? 16 : 8; /* about 268 ms: packets wait for threads; else 1 ms */
 		end->retry_cnt = 3;
 		end->rnr_retry = 7;
 		end->min_rnr_timer = 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Two QPs whose path MTUs differ, and a path MTU that the port does not have. */
+#include <errno.h>
 #include <string.h>
 #include "tests/backends/bed.h"
 
@@ -108,6 +109,20 @@ START_TEST(test_path_mtu_above_the_ports_is_lowered)
 }
 END_TEST
 
+START_TEST(test_path_mtu_above_the_ports_is_einval_on_the_wire)
+{
+	a->side->dev.config.ports[0].active_mtu = IBV_MTU_512;
+	bed_make_qps(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(to_init(a), 0);
+	a->path_mtu = IBV_MTU_1024;
+	ck_assert_int_eq(to_rtr(a, b), bed_is_on_wire() ? -EINVAL : 0);
+	if (!bed_is_on_wire())
+		return;
+	a->path_mtu = IBV_MTU_512;
+	ck_assert_int_eq(to_rtr(a, b), 0);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("mtu");
@@ -116,6 +131,7 @@ int main(void)
 	tcase_add_loop_test(t, test_packets_of_another_mtu_are_an_invalid_request, 0, 2 * MESSAGES);
 	add_local_loop_test(t, test_packets_of_another_mtu_end_a_burst, 0, 4, "bursts are those of the local network");
 	tcase_add_loop_test(t, test_packets_of_another_mtu_are_dropped_by_uc, 0, 2);
-	tcase_add_test(t, test_path_mtu_above_the_ports_is_lowered);
+	add_local_test(t, test_path_mtu_above_the_ports_is_lowered, "a peer on the wire would not know of it");
+	tcase_add_test(t, test_path_mtu_above_the_ports_is_einval_on_the_wire);
 	return run_suite("backends: soft, path MTUs", t);
 }
