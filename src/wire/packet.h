@@ -256,6 +256,12 @@ static inline uint32_t uvd_packet_bytes(size_t header_bytes, uint32_t payload_le
  */
 bool uvd_packet_fits_mtu(const struct uvd_packet *p, uint32_t mtu);
 
+/* Returns the PSN n behind this one; n may be negative. */
+static inline uint32_t uvd_psn_add(uint32_t psn, int32_t n)
+{
+	return (psn + (uint32_t)n) & UVD_PSN_MASK;
+}
+
 /* Returns a - b of two 24-bit PSNs: -2^23 to 2^23 - 1 (rxe's psn_compare()). */
 static inline int32_t uvd_psn_diff(uint32_t a, uint32_t b)
 {

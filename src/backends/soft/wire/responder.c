@@ -4,11 +4,6 @@
 #include "backends/soft/transport/transport.h"
 #include "backends/soft/wire/responder.h"
 
-static uint32_t psn_behind(uint32_t psn, uint32_t n)
-{
-	return (psn + n) & UVD_PSN_MASK;
-}
-
 static uint32_t properties(const struct uvd_packet *p)
 {
 	return uvd_opcode_info(p->opcode)->is;
@@ -59,7 +54,7 @@ static void send_answer(struct wire_responder *r, uint8_t op, uint32_t psn, uint
 static void acknowledge_all(struct wire_responder *r)
 {
 	if (r->is_owed)
-		send_answer(r, UVD_ACKNOWLEDGE, psn_behind(r->expected, -1), UVD_AETH_ACK);
+		send_answer(r, UVD_ACKNOWLEDGE, uvd_psn_add(r->expected, -1), UVD_AETH_ACK);
 	r->is_owed = false;
 }
 
@@ -195,7 +190,7 @@ static void send_read_part(struct wire_responder *r, uint32_t length, bool is_la
 		p.payload = bytes + done;
 		p.payload_len = size;
 		r->ops->transmit(r->user, &p);
-		r->read_psn = psn_behind(r->read_psn, 1);
+		r->read_psn = uvd_psn_add(r->read_psn, 1);
 		done += size;
 	} while (done < length);
 	r->ops->flush(r->user);
@@ -228,8 +223,8 @@ struct soft_outcome wire_responder_read(struct wire_responder *r)
 	}
 	if (is_last && !r->is_copy) {
 		record_read(r);
-		r->msn = psn_behind(r->msn, 1);
-		r->expected = psn_behind(r->expected, r->read.packets);
+		r->msn = uvd_psn_add(r->msn, 1);
+		r->expected = uvd_psn_add(r->expected, r->read.packets);
 	}
 	send_read_part(r, length, is_last);
 	r->read_offset += length;
@@ -268,8 +263,8 @@ static struct soft_outcome take_atomic_request(struct wire_responder *r, const s
 	}
 	memcpy(&original, r->ops->buffer(r->user), sizeof(original));
 	add_record(r, operation(p), &r->arrival, 1)->original = original;
-	r->expected = psn_behind(r->expected, 1);
-	r->msn = psn_behind(r->msn, 1);
+	r->expected = uvd_psn_add(r->expected, 1);
+	r->msn = uvd_psn_add(r->msn, 1);
 	r->is_owed = false;
 	send_original(r, p->psn, original);
 	r->ops->flush(r->user);
@@ -290,8 +285,8 @@ static struct soft_outcome take_atomic_write(struct wire_responder *r, const str
 			answer_refusal(r, outcome);
 		return outcome;
 	}
-	r->expected = psn_behind(r->expected, 1);
-	r->msn = psn_behind(r->msn, 1);
+	r->expected = uvd_psn_add(r->expected, 1);
+	r->msn = uvd_psn_add(r->msn, 1);
 	r->is_owed = false;
 	send_answer(r, UVD_RDMA_READ_RESPONSE_ONLY, p->psn, UVD_AETH_ACK);
 	r->ops->flush(r->user);
@@ -335,7 +330,7 @@ static void collect(struct wire_responder *r, const struct uvd_packet *packets, 
 		const struct uvd_packet *p = &packets[part->num];
 		const uint32_t is = properties(p);
 
-		if (p->psn != psn_behind(r->expected, part->num) || !(is & (UVD_IS_SEND | UVD_IS_WRITE)) ||
+		if (p->psn != uvd_psn_add(r->expected, part->num) || !(is & (UVD_IS_SEND | UVD_IS_WRITE)) ||
 		    (part->num &&
 		     (is & UVD_IS_FIRST || !(is & UVD_IS_WRITE) != !(properties(packets) & UVD_IS_WRITE))) ||
 		    !uvd_packet_fits_mtu(p, r->c.mtu) || part->length + p->payload_len > WIRE_RUN_BYTES)
@@ -379,14 +374,14 @@ static bool extend_arrival(struct wire_responder *r, const struct uvd_packet *pa
 /* The message has been executed up to the end of the part. */
 static void advance(struct wire_responder *r, const struct part *part, bool is_end_of_batch)
 {
-	r->expected = psn_behind(r->expected, part->num);
+	r->expected = uvd_psn_add(r->expected, part->num);
 	r->offset += part->length;
 	r->in_message = !part->is_last;
 	r->is_owed |= part->asks;
 	if (!part->is_last)
 		return;
 	r->offset = 0;
-	r->msn = psn_behind(r->msn, 1);
+	r->msn = uvd_psn_add(r->msn, 1);
 	/* The requester must know before the receiver's client can answer. In the middle of a batch one acknowledgement serves more. */
 	if (is_end_of_batch) {
 		acknowledge_all(r);
