@@ -7,6 +7,7 @@
 #ifndef TESTS_WIRE_QP_SCRIPT_H
 #define TESTS_WIRE_QP_SCRIPT_H
 
+#include <check.h>
 #include "tests/wire_qp/machine.h"
 
 struct rule {
