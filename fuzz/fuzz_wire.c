@@ -173,7 +173,7 @@ static void wire_add_packet(const uint8_t *s, bool is_answer)
 		.psn = (from + (s[2] == 0x80 ? 1 << 23 : (int8_t)s[2]) + (s[3] & 0x80 ? wire_num : 0)) & UVD_PSN_MASK,
 		.ack_req = s[5] & 1,
 		.solicited = s[5] & 2,
-		.length = s[5] & 4 ? (uint32_t)s[6] << 12 : s[6] << 4 | s[7] >> 4,
+		.length = s[5] & 4 ? (uint32_t)s[6] << 12 : (uint32_t)(s[6] << 4 | s[7] >> 4),
 		.va = s[7] & 3,
 		.rkey = s[7] >> 2 & 1,
 		.syndrome = s[6],
