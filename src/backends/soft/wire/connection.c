@@ -98,7 +98,8 @@ bool wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const str
 void wire_defer(struct soft_qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
-	if (soft_wire_has_work(qp) && !qp->s_busy && !qp->s_deferred)
+	/* While a thread has s_busy, the work is that thread's. */
+	if (!qp->s_busy && !qp->s_deferred && soft_wire_has_work(qp))
 		soft_defer(qp, false);
 	pthread_mutex_unlock(&qp->lock);
 }
