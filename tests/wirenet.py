@@ -24,11 +24,10 @@ class Net:
                         for end in (0, 1)]
         for holder in filter(None, self.holders):
             holder.stdout.readline()
-        shell("ip", "link", "add", "wire0", "type", "veth", "peer", "name", "wire1")
+        # From within: several processes of pytest make such a link at the same time.
+        shell(*self.enter(0), "ip", "link", "add", "wire0", "type", "veth", "peer", "name", "wire1", "netns", str(self.holders[1].pid))
         for end, (four, six) in enumerate(ADDRESSES):
-            if self.holders[end]:
-                shell("ip", "link", "set", f"wire{end}", "netns", str(self.holders[end].pid))
-                shell(*self.enter(end), "ip", "link", "set", "lo", "up")
+            shell(*self.enter(end), "ip", "link", "set", "lo", "up")
             shell(*self.enter(end), "ip", "link", "set", f"wire{end}", "mtu", str(mtu), "up")
             shell(*self.enter(end), "ip", "addr", "add", f"{four}/24", "dev", f"wire{end}")
             shell(*self.enter(end), "ip", "addr", "add", f"{six}/64", "dev", f"wire{end}", "nodad")
