@@ -199,8 +199,8 @@ static void refuse_packets(struct soft_inbound *in)
 	responder_unclaim(in, false);
 }
 
-/* Caller has claimed the QP and holds its lock. */
-static struct soft_outcome responder_execute(struct soft_wire_qp *w, struct soft_inbound *in, bool is_copy)
+/* Caller has claimed the QP and holds its lock. *claimed: it stays so, for responder_finish(). */
+static struct soft_outcome responder_execute(struct soft_inbound *in, bool is_copy, bool *claimed)
 {
 	struct soft_outcome outcome = soft_rc_take(in);
 
@@ -213,7 +213,7 @@ static struct soft_outcome responder_execute(struct soft_wire_qp *w, struct soft
 		return soft_lost;
 	}
 	if (soft_is_sent(outcome) && in->is_last && soft_op_takes_receive(in->arrival->opcode)) {
-		w->is_claimed = true;
+		*claimed = true;
 		return outcome;
 	}
 	if (soft_is_sent(outcome) && in->is_last && !is_copy)
@@ -227,12 +227,13 @@ static struct soft_outcome responder_take(void *user, const struct soft_arrival 
 {
 	struct soft_wire_qp *w = user;
 	struct soft_mover *m = w->m;
-	struct soft_inbound copy, *in = is_copy ? &copy : &w->in;
+	/* Ours, because the QP can be taken from the mover, reset and freed while this thread is in its client's memory. */
+	struct soft_inbound own, *in = &own;
 	struct soft_arrival again;
+	bool claimed = false;
 	struct soft_outcome outcome = soft_no_answer;
 
-	if (!offset || is_copy)
-		*in = (struct soft_inbound){ .has_late_receive = true };
+	own = offset && !is_copy ? w->in : (struct soft_inbound){ .has_late_receive = true };
 	in->m = m;
 	in->qp = soft_claim(m, w->wire->fabric, w->qp->qp.qp_num);
 	if (!in->qp)
@@ -241,22 +242,28 @@ static struct soft_outcome responder_take(void *user, const struct soft_arrival 
 		refuse_packets(in);
 		return m->requester.qp ? outcome : soft_lost;
 	}
-	in->arrival = arrival;
+	again = *arrival;
+	in->arrival = &again;
 	in->offset = offset;
 	in->length = length;
 	in->is_last = is_last;
 	if (is_copy) {
 		/* Out of turn, and each part as a READ of its own. */
-		again = *arrival;
 		again.psn = in->qp->r_psn;
 		again.remote_addr += offset;
 		again.length = length;
-		in->arrival = &again;
 		in->offset = 0;
 	}
 	soft_rc_use_srq(in);
-	outcome = responder_execute(w, in, is_copy);
-	return m->requester.qp || w->is_claimed ? outcome : soft_lost;
+	outcome = responder_execute(in, is_copy, &claimed);
+	if (!m->requester.qp && !claimed)
+		return soft_lost;
+	if (!is_copy) {
+		w->in = own;
+		w->in.arrival = arrival;
+		w->is_claimed = claimed;
+	}
+	return outcome;
 }
 
 static void responder_finish(void *user)

@@ -333,7 +333,8 @@ struct soft_outcome wire_requester_send(struct wire_requester *r, uint64_t now, 
 	const uint32_t before = r->next, most = budget / r->c.mtu + 1;
 	struct soft_outcome outcome = soft_sent;
 
-	while (!r->rnr_at && soft_is_sent(outcome) && (uint32_t)uvd_psn_diff(r->next, before) < most)
+	/* After SOFT_LOST the machine may be gone. */
+	while (soft_is_sent(outcome) && !r->rnr_at && (uint32_t)uvd_psn_diff(r->next, before) < most)
 		outcome = send_some(r);
 	if (outcome.kind == SOFT_LOST)
 		return outcome;

@@ -173,7 +173,9 @@ static void uc_extend(struct soft_wire_qp *w, const struct uvd_packet *p, uint32
 /* Takes bytes of the buffer. Returns whether the message goes on; *outcome: SOFT_LOST, or soft_sent. */
 static bool uc_take_bytes(struct soft_wire_qp *w, uint32_t len, bool is_last, struct soft_outcome *outcome)
 {
-	struct soft_inbound *in = &w->in;
+	/* Ours: see responder_take(). */
+	struct soft_inbound own = w->in, *in = &own;
+	const struct soft_arrival arrival = w->uc.arrival;
 	struct soft_mover *m = w->m;
 	bool taken;
 
@@ -181,7 +183,7 @@ static bool uc_take_bytes(struct soft_wire_qp *w, uint32_t len, bool is_last, st
 	if (!w->uc.offset)
 		*in = (struct soft_inbound){ .m = m, .has_late_receive = true };
 	in->m = m;
-	in->arrival = &w->uc.arrival;
+	in->arrival = &arrival;
 	in->offset = w->uc.offset;
 	in->length = len;
 	in->is_last = is_last;
@@ -201,6 +203,8 @@ static bool uc_take_bytes(struct soft_wire_qp *w, uint32_t len, bool is_last, st
 	soft_unclaim(m, &in->due);
 	if (!m->requester.qp)
 		*outcome = soft_lost;
+	else
+		w->in = own;
 	return taken;
 }
 
