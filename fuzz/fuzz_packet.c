@@ -34,7 +34,7 @@ static void packet_expect(bool holds)
 		abort();
 }
 
-/* What is parsed is inside of the datagram, all of it, and would be put as it came. */
+/* The parser finds all headers inside of the datagram, and the builder would write them as they came. */
 static void packet_check(const struct uvd_packet *p, const uint8_t *bytes, size_t len)
 {
 	const struct uvd_opcode_info *info = uvd_opcode_info(p->opcode);

@@ -22,7 +22,7 @@ static struct soft_outcome wire_outcome; /* of the next part */
 /* READs that were executed, in a ring of as many as there are records. */
 static struct soft_arrival wire_reads[MACHINE_RECORDS];
 static unsigned int wire_num_reads;
-/* What was sent since the batch came. */
+/* The machines have sent this since the batch came. */
 static unsigned int wire_acks, wire_answers, wire_originals, wire_sent_requests;
 static const char *wire_result;
 
@@ -88,7 +88,7 @@ static struct soft_outcome wire_take(struct machine *m, const struct soft_arriva
 	return outcome;
 }
 
-/* What holds whatever the peer sends. */
+/* These hold whatever the peer sends. */
 static void wire_check(void)
 {
 	const struct wire_requester *r = &wire_machine.requester;

@@ -14,7 +14,7 @@ struct uvd_fleet_wire {
 		uint32_t link_mtu; /* bytes of an IP packet on its interface */
 		uint32_t rcvbuf; /* bytes of the receive buffer, as the kernel counts them */
 	} sockets[UVD_MAX_WIRES];
-	/* Of the ports: what all interfaces carry, and what the receive buffers are large enough for, too. */
+	/* The ports' MTUs: the one that all interfaces carry, and the one that the receive buffers are large enough for, too. */
 	enum ibv_mtu largest_mtu, mtu;
 };
 

@@ -34,7 +34,7 @@ struct soft_inbound {
 	bool is_last;
 	bool has_late_receive; /* an RDMA WRITE with immediate data, of which the part before did not say that it is one */
 	bool may_view; /* bytes may be copied directly, and not through the mover's buffer */
-	/* Of the responder, for later parts: */
+	/* The responder keeps these for later parts: */
 	struct soft_due due;
 	unsigned int epoch; /* the QP's r_epoch when the request arrived */
 	struct soft_seg seg; /* the memory that the R_Key names */

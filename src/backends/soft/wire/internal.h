@@ -64,7 +64,7 @@ struct soft_wire {
 	unsigned int num_letters;
 };
 
-/* What one thread needs to send: lent to it while it runs a QP. */
+/* The memory with which one thread sends: lent to it while it runs a QP. */
 struct wire_sender {
 	struct wire_sender *next;
 	struct uvd_socket_sender *memory;

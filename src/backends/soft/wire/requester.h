@@ -23,7 +23,7 @@ enum {
 enum uvd_packet_message wire_message_of(enum ibv_wr_opcode opcode);
 enum ibv_wr_opcode wire_opcode_of(uint32_t is);
 
-/* What both machines know of the connection. */
+/* The connection, as both machines know it. */
 struct wire_connection {
 	uint8_t transport; /* UVD_TRANSPORT_RC or _XRC */
 	uint16_t pkey;

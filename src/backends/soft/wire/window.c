@@ -35,7 +35,7 @@ void wire_window_acked(struct wire_window *w, uint32_t packets, uint32_t una)
 
 void wire_window_lost(struct wire_window *w, uint32_t top, bool is_timeout)
 {
-	/* What is lost again before the first loss is repaired tells nothing new. After a time-out nothing is in flight. */
+	/* A second loss before the first one is repaired tells nothing new. After a time-out nothing is in flight. */
 	if (w->recovers && !is_timeout)
 		return;
 	w->threshold = w->size / 2 > WIRE_WINDOW_LEAST ? w->size / 2 : WIRE_WINDOW_LEAST;
