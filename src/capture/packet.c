@@ -164,51 +164,6 @@ static bool maker_is_atomic(const struct uvd_capture_message *m)
 	return m->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || m->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-static uint8_t transport_of(enum ibv_qp_type type)
-{
-	switch (type) {
-	case IBV_QPT_UC:
-		return UVD_TRANSPORT_UC;
-	case IBV_QPT_UD:
-		return UVD_TRANSPORT_UD;
-	case IBV_QPT_XRC_SEND:
-		return UVD_TRANSPORT_XRC;
-	default:
-		return UVD_TRANSPORT_RC;
-	}
-}
-
-static uint8_t request_operation(const struct maker *k)
-{
-	enum uvd_packet_message message = UVD_MESSAGE_SEND;
-
-	switch (k->m->opcode) {
-	case IBV_WR_RDMA_READ:
-		return UVD_RDMA_READ_REQUEST;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-		return UVD_COMPARE_SWAP;
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return UVD_FETCH_ADD;
-	case IBV_WR_ATOMIC_WRITE:
-		return UVD_ATOMIC_WRITE;
-	case IBV_WR_SEND_WITH_INV:
-		message = UVD_MESSAGE_SEND_WITH_INVALIDATE;
-		break;
-	case IBV_WR_SEND_WITH_IMM:
-		message = UVD_MESSAGE_SEND_WITH_IMMEDIATE;
-		break;
-	case IBV_WR_RDMA_WRITE:
-		message = UVD_MESSAGE_WRITE;
-		break;
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		message = UVD_MESSAGE_WRITE_WITH_IMMEDIATE;
-		break;
-	default:
-		break;
-	}
-	return uvd_operation_of(message, k->is_first, k->is_last);
-}
-
 static uint8_t operation_of(const struct maker *k)
 {
 	switch (k->m->kind) {
@@ -219,14 +174,14 @@ static uint8_t operation_of(const struct maker *k)
 	case UVD_CAPTURE_ACK:
 		return UVD_ACKNOWLEDGE;
 	default:
-		return request_operation(k);
+		return uvd_request_operation(k->m->opcode, k->is_first, k->is_last);
 	}
 }
 
 /* RC has all operations: an operation that the type of QP does not have becomes RC's, as the file has whole packets only. */
 static uint8_t opcode_of(const struct maker *k)
 {
-	const uint8_t operation = operation_of(k), opcode = transport_of(k->m->type) | operation;
+	const uint8_t operation = operation_of(k), opcode = uvd_transport_of(k->m->type) | operation;
 
 	return uvd_opcode_info(opcode)->name ? opcode : UVD_TRANSPORT_RC | operation;
 }

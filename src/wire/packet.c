@@ -97,6 +97,54 @@ uint8_t uvd_operation_of(enum uvd_packet_message message, bool is_first, bool is
 	return is_last ? places[message].last : places[message].middle;
 }
 
+uint8_t uvd_transport_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UC:
+		return UVD_TRANSPORT_UC;
+	case IBV_QPT_UD:
+		return UVD_TRANSPORT_UD;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return UVD_TRANSPORT_XRC;
+	default:
+		return UVD_TRANSPORT_RC;
+	}
+}
+
+uint8_t uvd_request_operation(enum ibv_wr_opcode opcode, bool is_first, bool is_last)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_READ:
+		return UVD_RDMA_READ_REQUEST;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return UVD_COMPARE_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return UVD_FETCH_ADD;
+	case IBV_WR_ATOMIC_WRITE:
+		return UVD_ATOMIC_WRITE;
+	case IBV_WR_SEND_WITH_INV:
+		return uvd_operation_of(UVD_MESSAGE_SEND_WITH_INVALIDATE, is_first, is_last);
+	case IBV_WR_SEND_WITH_IMM:
+		return uvd_operation_of(UVD_MESSAGE_SEND_WITH_IMMEDIATE, is_first, is_last);
+	case IBV_WR_RDMA_WRITE:
+		return uvd_operation_of(UVD_MESSAGE_WRITE, is_first, is_last);
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return uvd_operation_of(UVD_MESSAGE_WRITE_WITH_IMMEDIATE, is_first, is_last);
+	default:
+		return uvd_operation_of(UVD_MESSAGE_SEND, is_first, is_last);
+	}
+}
+
+enum ibv_wr_opcode uvd_message_opcode(uint32_t is)
+{
+	if (is & UVD_IS_WRITE)
+		return is & UVD_HAS_IMMDT ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+	if (is & UVD_HAS_IETH)
+		return IBV_WR_SEND_WITH_INV;
+	return is & UVD_HAS_IMMDT ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+}
+
 bool uvd_packet_fits_mtu(const struct uvd_packet *p, uint32_t mtu)
 {
 	const uint32_t is = opcodes[p->opcode].is;

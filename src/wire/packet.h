@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <infiniband/verbs.h>
 
 /* Bytes. */
 enum {
@@ -148,6 +149,13 @@ enum uvd_packet_message {
 
 /* Returns the operation (enum uvd_operation) of a packet at this place of its message. OR a transport to it. */
 uint8_t uvd_operation_of(enum uvd_packet_message message, bool is_first, bool is_last);
+
+/* Returns the transport of a QP's packets: RC for a type that has none of its own. */
+uint8_t uvd_transport_of(enum ibv_qp_type type);
+/* Returns the operation (enum uvd_operation) of a request's packet. A READ or an atomic has one packet, whatever its place. */
+uint8_t uvd_request_operation(enum ibv_wr_opcode opcode, bool is_first, bool is_last);
+/* Returns the work request's opcode of a SEND or an RDMA WRITE, by the properties of its last packet's opcode. */
+enum ibv_wr_opcode uvd_message_opcode(uint32_t is);
 
 /* ---- acknowledgements -------------------------------------------------------------------------------------------- */
 

@@ -115,7 +115,7 @@ void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *q
 	}
 }
 
-static bool has_gid(const struct uvd_port_config *port, const union ibv_gid *gid)
+bool soft_port_has_gid(const struct uvd_port_config *port, const union ibv_gid *gid)
 {
 	for (unsigned int i = 0; i < port->num_gids; i++)
 		if (uvd_config_has_gid(port, i) && !memcmp(&port->gids[i], gid, sizeof(*gid)))
@@ -134,7 +134,7 @@ bool soft_port_reaches(const struct uvd_port_config *from, const struct ibv_ah_a
 {
 	if (!soft_port_joined(from, to))
 		return false;
-	if (ah->is_global && !has_gid(to, &ah->grh.dgid))
+	if (ah->is_global && !soft_port_has_gid(to, &ah->grh.dgid))
 		return false;
 	if (to->link_layer == IBV_LINK_LAYER_ETHERNET)
 		return ah->is_global;

@@ -166,6 +166,8 @@ void soft_fabric_remove_qp(struct uvd_fabric *fabric, struct soft_qp *qp);
 struct soft_qp *soft_fabric_get_qp(struct uvd_fabric *fabric, uint32_t qpn);
 /* Are both ports up, and on the same network? */
 bool soft_port_joined(const struct uvd_port_config *from, const struct uvd_port_config *to);
+/* Is this one of the GIDs that the port has now? */
+bool soft_port_has_gid(const struct uvd_port_config *port, const union ibv_gid *gid);
 /* Does a packet with this address leave `from` and reach `to`? */
 bool soft_port_reaches(const struct uvd_port_config *from, const struct ibv_ah_attr *ah,
 		       const struct uvd_port_config *to);

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include "backends/soft/transport/transport.h"
+#include "wire/wire.h"
 
 enum { UDP_BYTES = 8, IPV4_BYTES = 20, IBA_TRANSPORT = 0x1b };
 
@@ -49,11 +50,6 @@ static void make_ipv4(uint8_t *header, const struct soft_arrival *arrival, const
 	put16(header + 10, ipv4_checksum(header));
 }
 
-static bool is_ipv4(const union ibv_gid *gid)
-{
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid);
-}
-
 static const union ibv_gid *source_of(const struct soft_arrival *arrival)
 {
 	return arrival->port ? &arrival->port->gids[arrival->ah.grh.sgid_index % UVD_MAX_GIDS] : &arrival->from;
@@ -63,7 +59,7 @@ uint8_t soft_packet_type(const struct soft_arrival *arrival)
 {
 	enum { HAS_UDP = 8, IPV6 = 1, IPV4 = 2 };
 
-	return HAS_UDP | (is_ipv4(source_of(arrival)) && is_ipv4(&arrival->ah.grh.dgid) ? IPV4 : IPV6);
+	return HAS_UDP | (uvd_gid_is_ipv4(source_of(arrival)) && uvd_gid_is_ipv4(&arrival->ah.grh.dgid) ? IPV4 : IPV6);
 }
 
 void soft_make_grh(uint8_t grh[SOFT_GRH_BYTES], const struct soft_arrival *arrival)
@@ -73,7 +69,7 @@ void soft_make_grh(uint8_t grh[SOFT_GRH_BYTES], const struct soft_arrival *arriv
 	const union ibv_gid *from = source_of(arrival);
 	const uint32_t first = htonl(6u << 28 | (uint32_t)route->traffic_class << 20 | (route->flow_label & 0xfffff));
 
-	if (ethernet && is_ipv4(from) && is_ipv4(&route->dgid)) {
+	if (ethernet && uvd_gid_is_ipv4(from) && uvd_gid_is_ipv4(&route->dgid)) {
 		memset(grh, 0, SOFT_GRH_BYTES - IPV4_BYTES);
 		make_ipv4(grh + SOFT_GRH_BYTES - IPV4_BYTES, arrival, from);
 		return;

@@ -28,7 +28,7 @@ static bool is_lost_by_filter(struct soft_wire_qp *w, const struct uvd_packet *p
 	const uint32_t is = uvd_opcode_info(packet->opcode)->is;
 	struct uvd_message message = {
 		.qp = &w->qp->qp,
-		.opcode = is & UVD_IS_READ ? IBV_WR_RDMA_READ : wire_opcode_of(is),
+		.opcode = is & UVD_IS_READ ? IBV_WR_RDMA_READ : uvd_message_opcode(is),
 		.length = packet->payload_len,
 	};
 

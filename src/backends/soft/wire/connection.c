@@ -116,33 +116,11 @@ bool wire_is_short(struct soft_qp *qp)
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */
 
-static uint8_t transport_of(enum ibv_qp_type type)
-{
-	switch (type) {
-	case IBV_QPT_RC:
-		return UVD_TRANSPORT_RC;
-	case IBV_QPT_UC:
-		return UVD_TRANSPORT_UC;
-	case IBV_QPT_UD:
-		return UVD_TRANSPORT_UD;
-	default:
-		return UVD_TRANSPORT_XRC;
-	}
-}
-
-static bool is_own_gid(const struct uvd_port_config *port, const union ibv_gid *gid)
-{
-	for (unsigned int i = 0; i < port->num_gids; i++)
-		if (uvd_config_has_gid(port, i) && !memcmp(&port->gids[i], gid, sizeof(*gid)))
-			return true;
-	return false;
-}
-
 struct uvd_socket *wire_way_out(struct soft_device *dev, const struct uvd_port_config *port,
 				const struct ibv_ah_attr *ah)
 {
 	if (!dev->fabric->wire || port->link_layer != IBV_LINK_LAYER_ETHERNET || !ah->is_global ||
-	    !uvd_config_has_gid(port, ah->grh.sgid_index) || is_own_gid(port, &ah->grh.dgid))
+	    !uvd_config_has_gid(port, ah->grh.sgid_index) || soft_port_has_gid(port, &ah->grh.dgid))
 		return NULL;
 	return wire_socket_of(dev->fabric->wire, &port->gids[ah->grh.sgid_index]);
 }
@@ -157,7 +135,7 @@ static void wire_set_connection(struct soft_wire_qp *w)
 	struct soft_qp *qp = w->qp;
 
 	w->connection = (struct wire_connection){
-		.transport = transport_of(qp->qp.qp_type),
+		.transport = uvd_transport_of(qp->qp.qp_type),
 		.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
 		.dest_qpn = qp->attr.dest_qp_num,
 		.mtu = 128u << qp->attr.path_mtu,

@@ -83,22 +83,6 @@ void wire_requester_fail_oldest(struct wire_requester *r, enum ibv_wc_status sta
 
 /* ---- packets ----------------------------------------------------------------------------------------------------- */
 
-enum uvd_packet_message wire_message_of(enum ibv_wr_opcode opcode)
-{
-	switch (opcode) {
-	case IBV_WR_SEND_WITH_IMM:
-		return UVD_MESSAGE_SEND_WITH_IMMEDIATE;
-	case IBV_WR_SEND_WITH_INV:
-		return UVD_MESSAGE_SEND_WITH_INVALIDATE;
-	case IBV_WR_RDMA_WRITE:
-		return UVD_MESSAGE_WRITE;
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return UVD_MESSAGE_WRITE_WITH_IMMEDIATE;
-	default:
-		return UVD_MESSAGE_SEND;
-	}
-}
-
 static struct uvd_packet packet_of(const struct wire_requester *r, const struct soft_send_wqe *wqe, uint32_t operation)
 {
 	return (struct uvd_packet){
@@ -137,10 +121,7 @@ static void send_data_packet(struct wire_requester *r, const struct soft_send_wq
 			     const uint8_t *bytes, uint32_t len)
 {
 	const bool is_last = r->at_packet + 1 == f->packets;
-	const uint8_t operation = wqe->opcode == IBV_WR_ATOMIC_WRITE
-					  ? UVD_ATOMIC_WRITE
-					  : uvd_operation_of(wire_message_of(wqe->opcode), !r->at_packet, is_last);
-	struct uvd_packet p = packet_of(r, wqe, operation);
+	struct uvd_packet p = packet_of(r, wqe, uvd_request_operation(wqe->opcode, !r->at_packet, is_last));
 
 	p.payload = bytes;
 	p.payload_len = len;
@@ -157,15 +138,13 @@ static void send_data_packet(struct wire_requester *r, const struct soft_send_wq
 static void send_read(struct wire_requester *r, const struct soft_send_wqe *wqe, uint32_t packets)
 {
 	const uint32_t offset = r->at_packet * r->c.mtu, left = wqe->length - offset;
-	struct uvd_packet p = packet_of(r, wqe, UVD_RDMA_READ_REQUEST);
+	struct uvd_packet p = packet_of(r, wqe, uvd_request_operation(wqe->opcode, true, true));
 
 	p.ack_req = true;
 	if (wqe->opcode == IBV_WR_RDMA_READ) {
 		p.va += offset;
 		p.length = left < packets * r->c.mtu ? left : packets * r->c.mtu;
 	} else {
-		p.opcode =
-			r->c.transport | (wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? UVD_COMPARE_SWAP : UVD_FETCH_ADD);
 		p.compare = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? wqe->compare_add : 0;
 		p.swap_add = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? wqe->swap : wqe->compare_add;
 	}

@@ -19,10 +19,6 @@ enum {
 	WIRE_RUN_BYTES = 60 << 10,
 };
 
-/* How a message with this operation is cut into packets, and the operation of a packet by the properties of its opcode. */
-enum uvd_packet_message wire_message_of(enum ibv_wr_opcode opcode);
-enum ibv_wr_opcode wire_opcode_of(uint32_t is);
-
 /* The connection, as both machines know it. */
 struct wire_connection {
 	uint8_t transport; /* UVD_TRANSPORT_RC or _XRC */

@@ -296,15 +296,6 @@ static struct soft_outcome take_atomic_write(struct wire_responder *r, const str
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-enum ibv_wr_opcode wire_opcode_of(uint32_t is)
-{
-	if (is & UVD_IS_WRITE)
-		return is & UVD_HAS_IMMDT ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-	if (is & UVD_HAS_IETH)
-		return IBV_WR_SEND_WITH_INV;
-	return is & UVD_HAS_IMMDT ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
-}
-
 /* May a packet of this kind come next: the first of a message, or one that continues the message? (9.7.4.1.2) */
 static bool continues(const struct wire_responder *r, uint32_t is)
 {
@@ -352,13 +343,13 @@ static bool extend_arrival(struct wire_responder *r, const struct uvd_packet *pa
 	const uint64_t length = (uint64_t)r->offset + part->length;
 
 	if (!r->in_message) {
-		r->arrival = arrival_of(r, packets, wire_opcode_of(properties(packets)));
+		r->arrival = arrival_of(r, packets, uvd_message_opcode(properties(packets)));
 		r->arrival.packets = 0;
 	}
 	r->arrival.packets += part->num;
 	/* The last packet says what the whole message is. */
 	if (part->is_last) {
-		r->arrival.opcode = wire_opcode_of(is);
+		r->arrival.opcode = uvd_message_opcode(is);
 		r->arrival.is_solicited = part->is_solicited;
 		if (is & UVD_HAS_IETH)
 			r->arrival.invalidate_rkey = last->invalidate_rkey;

@@ -21,7 +21,7 @@ static void uc_transmit(struct soft_wire_qp *w, const struct soft_send_wqe *wqe,
 {
 	const bool is_last = offset + len == wqe->length;
 	const struct uvd_packet p = {
-		.opcode = UVD_TRANSPORT_UC | uvd_operation_of(wire_message_of(wqe->opcode), !offset, is_last),
+		.opcode = UVD_TRANSPORT_UC | uvd_request_operation(wqe->opcode, !offset, is_last),
 		.migrated = true,
 		.solicited = is_last && wqe->send_flags & IBV_SEND_SOLICITED,
 		.pkey = w->connection.pkey,
@@ -153,7 +153,7 @@ static void uc_extend(struct soft_wire_qp *w, const struct uvd_packet *p, uint32
 			.psn = p->psn,
 			.pkey = p->pkey,
 			.mtu = w->connection.mtu_code,
-			.opcode = wire_opcode_of(is),
+			.opcode = uvd_message_opcode(is),
 			.length = p->length,
 			.rkey = p->rkey,
 			.remote_addr = p->va,
@@ -162,7 +162,7 @@ static void uc_extend(struct soft_wire_qp *w, const struct uvd_packet *p, uint32
 	uc->arrival.packets++;
 	uc->expected = (p->psn + 1) & UVD_PSN_MASK;
 	if (is & UVD_IS_LAST) {
-		uc->arrival.opcode = wire_opcode_of(is);
+		uc->arrival.opcode = uvd_message_opcode(is);
 		uc->arrival.is_solicited = p->solicited;
 		uc->arrival.imm_data = htobe32(p->imm);
 	}
@@ -259,9 +259,8 @@ bool soft_wire_leads_to(const struct soft_request *req)
 static void ud_transmit(struct soft_request *req, const uint8_t *bytes)
 {
 	const struct soft_arrival *a = &req->arrival;
-	const bool has_imm = a->opcode == IBV_WR_SEND_WITH_IMM;
 	const struct uvd_packet packet = {
-		.opcode = UVD_TRANSPORT_UD | (has_imm ? UVD_SEND_ONLY_WITH_IMMEDIATE : UVD_SEND_ONLY),
+		.opcode = UVD_TRANSPORT_UD | uvd_request_operation(a->opcode, true, true),
 		.migrated = true,
 		.solicited = a->is_solicited,
 		.pkey = a->pkey,
@@ -314,7 +313,7 @@ struct soft_outcome wire_ud_take(struct soft_wire_qp *w, const struct wire_lette
 		.ah = { .is_global = 1, .grh = { .dgid = letter->to, .hop_limit = HOPS } },
 		.pkey = p->pkey,
 		.is_solicited = p->solicited,
-		.opcode = wire_opcode_of(uvd_opcode_info(p->opcode)->is),
+		.opcode = uvd_message_opcode(uvd_opcode_info(p->opcode)->is),
 		.length = p->payload_len,
 		.imm_data = htobe32(p->imm),
 	};
