@@ -137,9 +137,13 @@ enum soft_copy_error soft_seg_move(struct soft_mover *m, enum soft_place place, 
 				   uint64_t offset, void *bytes, size_t len, bool write)
 {
 	const struct uvd_mr *mr = &seg->mr->mr;
-	enum soft_copy_error err = soft_mover_enter(m, place, mr->umem.mm, seg->mr->account);
-	uint64_t addr = seg->addr + offset;
+	const uint64_t addr = seg->addr + offset;
+	enum soft_copy_error err;
 
+	/* The key allows no more, whatever a peer's packets say. */
+	if (offset > seg->length || len > seg->length - offset)
+		return SOFT_COPY_BAD;
+	err = soft_mover_enter(m, place, mr->umem.mm, seg->mr->account);
 	if (err)
 		return err;
 	if (write)

@@ -208,6 +208,19 @@ static bool uc_take_bytes(struct soft_wire_qp *w, uint32_t len, bool is_last, st
 	return taken;
 }
 
+/*
+ * Does the message have the length that its first packet has told, with len more bytes? The key was checked for that length only. A SEND
+ * tells none; it is limited as a request is.
+ */
+static bool uc_length_is_ok(const struct wire_uc *uc, uint32_t len, bool is_last)
+{
+	const uint64_t length = (uint64_t)uc->offset + len;
+
+	if (soft_op_is_send(uc->arrival.opcode))
+		return length <= INT32_MAX;
+	return is_last ? length == uc->arrival.length : length < uc->arrival.length;
+}
+
 unsigned int wire_uc_take(struct soft_wire_qp *w, const struct uvd_packet *packets, unsigned int num,
 			  struct soft_outcome *outcome)
 {
@@ -235,7 +248,7 @@ unsigned int wire_uc_take(struct soft_wire_qp *w, const struct uvd_packet *packe
 		is_last = is & UVD_IS_LAST;
 		taken++;
 	}
-	if (is_last && uc->offset + len != uc->arrival.length) {
+	if (!uc_length_is_ok(uc, len, is_last)) {
 		uc->in_message = false;
 		return taken;
 	}
