@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/backends/bed.h"
+#include "wire/wire.h"
 #include "../suite.h"
 
 static struct bed bed;
@@ -331,6 +332,78 @@ START_TEST(test_uc_carries_sends_and_writes)
 }
 END_TEST
 
+/* Sends packets of an RDMA WRITE to b as its peer might, from a's address and another port. `told`: the length in the first header. */
+static void send_uc_write(uint32_t told, const uint8_t *operations, unsigned int num)
+{
+	static const uint8_t payload[1024] = { [0 ... 1023] = 0x66 };
+	const struct uvd_socket_address address = { .gid = a->side->dev.config.ports[0].gids[0], .port = 4790 };
+	struct uvd_socket_out out = {
+		.to = b->side->dev.config.ports[0].gids[0],
+		.to_port = UVD_ROCE_PORT,
+		.num_iov = 1,
+		.iov = { { (void *)payload, sizeof(payload) } },
+	};
+	struct uvd_packet packet = {
+		.pkey = 0xffff,
+		.dest_qpn = b->qp->qp_num,
+		.va = (uintptr_t)b->buf,
+		.rkey = b->mr->rkey,
+		.length = told,
+		.payload_len = sizeof(payload),
+	};
+	struct uvd_socket_sender *sender = uvd_socket_sender_new();
+	struct uvd_socket *socket;
+	int err, fd = uvd_socket_open_fd(&address, NULL);
+
+	ck_assert_int_ge(fd, 0);
+	socket = uvd_socket_adopt(fd, &err);
+	ck_assert_ptr_nonnull(socket);
+	for (unsigned int i = 0; i < num; i++) {
+		packet.psn = i;
+		packet.opcode = UVD_TRANSPORT_UC | operations[i];
+		out.head_len = uvd_packet_put_headers(&packet, out.head);
+		ck_assert_uint_eq(uvd_socket_send(socket, sender, &out, 1), 1);
+		ck_assert_int_eq(out.err, 0);
+	}
+	uvd_socket_sender_free(sender);
+	uvd_socket_free(socket);
+}
+
+static const struct {
+	uint32_t told;
+	uint8_t operations[3];
+	uint32_t written; /* bytes */
+} uc_writes[] = {
+	{ 3072, { UVD_RDMA_WRITE_FIRST, UVD_RDMA_WRITE_MIDDLE, UVD_RDMA_WRITE_LAST }, 3072 },
+	{ 1024, { UVD_RDMA_WRITE_FIRST, UVD_RDMA_WRITE_MIDDLE, UVD_RDMA_WRITE_MIDDLE }, 0 },
+	{ 0, { UVD_RDMA_WRITE_FIRST, UVD_RDMA_WRITE_MIDDLE, UVD_RDMA_WRITE_MIDDLE }, 0 },
+	{ 1024, { UVD_RDMA_WRITE_FIRST, UVD_RDMA_WRITE_MIDDLE, UVD_RDMA_WRITE_LAST }, 0 },
+	{ 4096, { UVD_RDMA_WRITE_FIRST, UVD_RDMA_WRITE_MIDDLE, UVD_RDMA_WRITE_LAST }, 2048 },
+};
+
+/* The packets may come in several parts: a part that is within the length that was told is written. */
+START_TEST(test_uc_write_goes_no_further_than_its_first_packet_told)
+{
+	struct ibv_sge sge = sge_at(a, 0, 1);
+	uint32_t end = 0;
+
+	bed_connect(&bed, IBV_QPT_UC);
+	memset(b->buf, 0, 4096);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 8192, 1), 0);
+	send_uc_write(uc_writes[_i].told, uc_writes[_i].operations, 3);
+	/* What comes next has been taken: so have those packets. */
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1), 0);
+	wait_wc(b->rcq);
+	while (end < 4096 && b->buf[end] == 0x66)
+		end++;
+	ck_assert_uint_le(end, uc_writes[_i].written);
+	if (uc_writes[_i].told == uc_writes[_i].written)
+		ck_assert_uint_eq(end, uc_writes[_i].written);
+	for (; end < 4096; end++)
+		ck_assert_int_eq(b->buf[end], 0);
+}
+END_TEST
+
 static const enum ibv_wr_opcode not_of_uc[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
 						IBV_WR_ATOMIC_FETCH_AND_ADD };
 
@@ -463,6 +536,9 @@ int main(void)
 	tcase_add_test(t, test_ud_message_above_the_mtu_is_a_length_error_and_sqe);
 	tcase_add_test(t, test_ud_error_at_the_sender_is_sqe_and_rts_again);
 	tcase_add_test(t, test_uc_carries_sends_and_writes);
+	if (bed_is_on_wire())
+		tcase_add_loop_test(t, test_uc_write_goes_no_further_than_its_first_packet_told, 0,
+				    sizeof(uc_writes) / sizeof(uc_writes[0]));
 	tcase_add_loop_test(t, test_uc_has_no_reads_and_no_atomics, 0, sizeof(not_of_uc) / sizeof(not_of_uc[0]));
 	tcase_add_test(t, test_uc_error_at_the_sender_is_sqe_and_rts_again);
 	tcase_add_test(t, test_uc_loses_what_the_peer_cannot_take);
