@@ -251,8 +251,7 @@ static uint32_t least3(uint32_t a, uint32_t b, uint32_t c)
 /* Sends packets of one message with data that one access has read. */
 static struct soft_outcome send_run_of(struct wire_requester *r, const struct soft_send_wqe *wqe, struct wire_flight *f)
 {
-	const uint32_t most = WIRE_RUN_BYTES / r->c.mtu < WIRE_RUN ? WIRE_RUN_BYTES / r->c.mtu : WIRE_RUN;
-	const uint32_t packets = least3(window_left(r), f->packets - r->at_packet, most);
+	const uint32_t packets = least3(window_left(r), f->packets - r->at_packet, wire_packets_at_once(&r->c));
 	const uint32_t offset = r->at_packet * r->c.mtu, left = wqe->length - offset;
 	const uint32_t len = left < packets * r->c.mtu ? left : packets * r->c.mtu;
 	const uint8_t *bytes = NULL;

@@ -28,6 +28,14 @@ struct wire_connection {
 	enum ibv_mtu mtu_code;
 };
 
+/* Returns how many packets one access reads or writes at most. */
+static inline uint32_t wire_packets_at_once(const struct wire_connection *c)
+{
+	const uint32_t packets = WIRE_RUN_BYTES / c->mtu;
+
+	return packets < WIRE_RUN ? packets : WIRE_RUN;
+}
+
 /*
  * Operations of the owner, who gets `user`. An outcome that is not soft_is_sent(): SOFT_LOST ends the call at once, and the machine is
  * not touched any more; SOFT_NO_ANSWER stops it until it is called again; SOFT_DONE with another status is the request's error.

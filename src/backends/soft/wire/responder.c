@@ -198,7 +198,7 @@ static void send_read_part(struct wire_responder *r, uint32_t length, bool is_la
 
 static uint32_t read_part(const struct wire_responder *r)
 {
-	const uint32_t packets = WIRE_RUN_BYTES / r->c.mtu < WIRE_RUN ? WIRE_RUN_BYTES / r->c.mtu : WIRE_RUN;
+	const uint32_t packets = wire_packets_at_once(&r->c);
 	const uint32_t left = r->read.length - r->read_offset;
 
 	return left < packets * r->c.mtu ? left : packets * r->c.mtu;

@@ -9,13 +9,6 @@
 
 /* ---- UC: the sender ---------------------------------------------------------------------------------------------- */
 
-static uint32_t uc_packets_at_once(const struct soft_wire_qp *w)
-{
-	const uint32_t packets = WIRE_RUN_BYTES / w->connection.mtu;
-
-	return packets < WIRE_RUN ? packets : WIRE_RUN;
-}
-
 static void uc_transmit(struct soft_wire_qp *w, const struct soft_send_wqe *wqe, uint32_t psn, uint32_t offset,
 			const uint8_t *bytes, uint32_t len)
 {
@@ -41,7 +34,7 @@ static void uc_transmit(struct soft_wire_qp *w, const struct soft_send_wqe *wqe,
 /* Sends the next part of the message, which has some packets. */
 static struct soft_outcome uc_send_part(struct soft_wire_qp *w, const struct soft_send_wqe *wqe)
 {
-	const uint32_t mtu = w->connection.mtu, most = uc_packets_at_once(w) * mtu, offset = w->uc_sent;
+	const uint32_t mtu = w->connection.mtu, most = wire_packets_at_once(&w->connection) * mtu, offset = w->uc_sent;
 	const uint32_t len = wqe->length - offset < most ? wqe->length - offset : most;
 	const uint8_t *bytes;
 	uint32_t done = 0;
@@ -230,7 +223,7 @@ unsigned int wire_uc_take(struct soft_wire_qp *w, const struct uvd_packet *packe
 	uint32_t len = 0;
 
 	*outcome = soft_sent;
-	while (taken < num && !is_last && taken < uc_packets_at_once(w)) {
+	while (taken < num && !is_last && taken < wire_packets_at_once(&w->connection)) {
 		const struct uvd_packet *p = &packets[taken];
 		const uint32_t is = uvd_opcode_info(p->opcode)->is;
 
