@@ -14,22 +14,14 @@ static void daemon_abort_orphan(void *daemon, const char *name, dev_t rdev)
 	uvd_node_abort(&d->orphans, name, rdev, d->log);
 }
 
-/* Returns 0 or a negative errno, logged. */
-static int here_open_wire(struct uvd_daemon *d)
-{
-	const struct uvd_wire_options *wire = &d->options->wire;
-	int fds[UVD_MAX_WIRES], err = uvd_fleet_wire_open(wire, fds, d->log);
-
-	return err ?: uvd_fleet_wire_init(&d->fleet.wire, wire, fds, d->log);
-}
-
 static bool here_begin(struct uvd_daemon *d)
 {
 	int err;
 
 	d->local_nodes = (struct uvd_local_nodes){ d->options->mode, d->options->group, &d->orphans };
 	d->privilege = uvd_local_new(&d->local_nodes, d->log);
-	if (!d->privilege || !uvd_daemon_paths_are_ours(d->options, d->log) || here_open_wire(d))
+	if (!d->privilege || !uvd_daemon_paths_are_ours(d->options, d->log) ||
+	    uvd_fleet_wire_start(&d->fleet.wire, &d->options->wire, d->log))
 		return false;
 	d->control = uvd_control_new(d->loop, d->options->control, uvd_daemon_answer, d, d->log, &err);
 	if (!d->control)

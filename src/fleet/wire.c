@@ -134,6 +134,13 @@ int uvd_fleet_wire_init(struct uvd_fleet_wire *w, const struct uvd_wire_options 
 	return err;
 }
 
+int uvd_fleet_wire_start(struct uvd_fleet_wire *w, const struct uvd_wire_options *options, struct uvd_log *log)
+{
+	int fds[UVD_MAX_WIRES], err = uvd_fleet_wire_open(options, fds, log);
+
+	return err ?: uvd_fleet_wire_init(w, options, fds, log);
+}
+
 int uvd_fleet_wire_give(struct uvd_fleet_wire *w, struct uvd_plugins *plugins, struct uvd_log *log)
 {
 	struct uvd_module *soft = w->options.num ? uvd_plugins_get(plugins, uvd_plugin_soft.name) : NULL;

@@ -26,6 +26,8 @@ int uvd_fleet_wire_open(const struct uvd_wire_options *options, int fds[UVD_MAX_
  */
 int uvd_fleet_wire_init(struct uvd_fleet_wire *w, const struct uvd_wire_options *options, const int *fds,
 			struct uvd_log *log);
+/* Both, in one process: its log has the reason of a failure, after which the process ends. */
+int uvd_fleet_wire_start(struct uvd_fleet_wire *w, const struct uvd_wire_options *options, struct uvd_log *log);
 /*
  * Gives the sockets to the soft engine of `plugins`, and QPs numbers that begin at a random one. Call it before the first device
  * is made. Returns 0 or a negative errno, logged.

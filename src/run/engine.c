@@ -120,17 +120,6 @@ static int host_setup_soft(struct host *h)
 	return 0;
 }
 
-/* Returns 0 or a negative errno, logged. */
-static int host_open_wire(struct host *h)
-{
-	const struct uvd_wire_options *wire = &h->l->options->parsed->wire;
-	struct uvd_fleet *fleet = &h->e.fleet;
-	int fds[UVD_MAX_WIRES], err = uvd_fleet_wire_open(wire, fds, h->e.log);
-
-	return err ?: uvd_fleet_wire_init(&fleet->wire, wire, fds, h->e.log) ?:
-	       uvd_fleet_wire_give(&fleet->wire, h->e.core.plugins, h->e.log);
-}
-
 static int host_setup(struct host *h)
 {
 	const bool lends = !uvd_cpu_lacks(uvd_cpu, UVD_CPU_LOANS);
@@ -155,7 +144,8 @@ static int host_setup(struct host *h)
 	if (!err && !uvd_options_load_plugins(h->l->options->parsed, e->core.plugins, e->log))
 		return -ENOENT;
 	err = err ?: host_setup_soft(h);
-	if (!err && host_open_wire(h))
+	if (!err && (uvd_fleet_wire_start(&e->fleet.wire, &h->l->options->parsed->wire, e->log) ||
+		     uvd_fleet_wire_give(&e->fleet.wire, e->core.plugins, e->log)))
 		return -EADDRNOTAVAIL;
 	uvd_run_ucaps_init(e);
 	e->core.replug = uvd_fleet_replug;
