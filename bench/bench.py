@@ -11,6 +11,7 @@
   bench.py scale      a million objects in one open file, ten thousand open files, in one process; --rounds 5 will do
   bench.py idle       resident memory of an idle daemon (root and /dev/cuse)
   bench.py wire       packets of RoCE v2 and their checksum; over loopback beside plain datagrams. In processor time
+  bench.py sim        requesters and responders on the wire in networks of up to 1,000 engines, in virtual time; takes no rounds
   bench.py fuzz       executions of the in-process fuzz targets, in processor time: the corpus in git again and again (replay), and inputs
                       that are each one change away from the last (mutate), which includes the change
 
@@ -304,9 +305,13 @@ def bench_wire(args):
     print("(us of processor time for one piece or packet: plain and roce send and receive it)")
 
 
+def bench_sim(args):
+    subprocess.run([BUILD / "tests/wire_sim/wire-sim"], check=True)
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("what", choices=["dispatch", "run", "cuse", "hca", "cm", "scale", "idle", "wire", "fuzz"])
+    ap.add_argument("what", choices=["dispatch", "run", "cuse", "hca", "cm", "scale", "idle", "wire", "sim", "fuzz"])
     ap.add_argument("--rounds", type=int, default=15)
     ap.add_argument("--count", type=int, default=2000, help="calls a round")
     ap.add_argument("--options", default="", help="more options for the daemon of `cuse`, but not for that of --against")
@@ -316,7 +321,8 @@ def main():
     if subprocess.run([ROOT / "scripts/require-tests", BUILD], check=False).returncode:
         return 1
     {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "hca": bench_hca, "cm": bench_cm, "scale": bench_scale,
-     "idle": bench_idle, "wire": bench_wire, "fuzz": bench_fuzz}[args.what](args)
+     "idle": bench_idle, "wire": bench_wire, "sim": bench_sim,
+     "fuzz": bench_fuzz}[args.what](args)
     return 0
 
 
