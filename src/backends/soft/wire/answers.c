@@ -54,6 +54,7 @@ void wire_requester_retry(struct wire_requester *r, uint64_t now, bool is_timeou
 	wire_window_lost(&r->window, r->top, is_timeout);
 	wire_requester_go_back(r);
 	r->retry_at = is_timeout && r->timeout_ns ? now + r->timeout_ns : 0;
+	wire_requester_arm_probe(r, now);
 }
 
 static enum ibv_wc_status status_of_nak(uint8_t syndrome)
@@ -97,7 +98,7 @@ static void take_rnr(struct wire_requester *r, const struct uvd_packet *p, uint6
 	if (r->rnr_retry != 7)
 		r->rnr_retries--;
 	wire_requester_go_back(r);
-	r->retry_at = 0;
+	r->retry_at = r->probe_at = 0;
 	r->rnr_at = now + rnr_wait(r, p->syndrome & UVD_AETH_VALUE);
 }
 

@@ -13,6 +13,7 @@ void wire_requester_init(struct wire_requester *r, const struct wire_requester_o
 	r->c = *c;
 	r->una = r->next = r->top = psn;
 	wire_window_init(&r->window, window);
+	wire_rtt_init(&r->rtt, psn ^ c->dest_qpn << 8);
 }
 
 /* ---- what is in flight ------------------------------------------------------------------------------------------- */
@@ -38,9 +39,18 @@ static unsigned int reads_in_flight(struct wire_requester *r)
 	return num;
 }
 
+void wire_requester_arm_probe(struct wire_requester *r, uint64_t now)
+{
+	const uint64_t at = now + wire_rtt_wait(&r->rtt);
+
+	r->probe_at = at < r->retry_at ? at : 0;
+}
+
 void wire_requester_arm(struct wire_requester *r, uint64_t now)
 {
+	wire_rtt_acked(&r->rtt, r->una, now);
 	r->retry_at = r->timeout_ns && r->una != r->next ? now + r->timeout_ns : 0;
+	wire_requester_arm_probe(r, now);
 }
 
 void wire_requester_restore(struct wire_requester *r)
@@ -53,6 +63,7 @@ void wire_requester_restore(struct wire_requester *r)
 /* Sends everything from una on again. */
 void wire_requester_go_back(struct wire_requester *r)
 {
+	wire_rtt_cancel(&r->rtt);
 	r->next = r->una;
 	r->at = 0;
 	r->at_packet = r->num ? uvd_psn_diff(r->una, wire_flight_of(r, 0)->psn) : 0;
@@ -75,7 +86,7 @@ void wire_requester_end_oldest(struct wire_requester *r, enum ibv_wc_status stat
 /* Fails the oldest request, which puts the QP into error: nothing is in flight any more. */
 void wire_requester_fail_oldest(struct wire_requester *r, enum ibv_wc_status status)
 {
-	r->retry_at = r->rnr_at = 0;
+	r->retry_at = r->rnr_at = r->probe_at = 0;
 	r->num = r->at = r->at_packet = 0;
 	r->una = r->next = r->top;
 	r->ops->complete(r->user, status);
@@ -112,8 +123,11 @@ static void transmit(struct wire_requester *r, const struct uvd_packet *p, uint3
 {
 	r->ops->transmit(r->user, p);
 	r->next = uvd_psn_add(r->next, psns);
-	if (uvd_psn_diff(r->next, r->top) > 0)
+	if (uvd_psn_diff(r->next, r->top) > 0) {
 		r->top = r->next;
+		if (p->ack_req)
+			wire_rtt_sent(&r->rtt, uvd_psn_add(p->psn, 1), r->now);
+	}
 	r->at_packet += psns;
 }
 
@@ -311,6 +325,7 @@ struct soft_outcome wire_requester_send(struct wire_requester *r, uint64_t now, 
 	const uint32_t before = r->next, most = budget / r->c.mtu + 1;
 	struct soft_outcome outcome = soft_sent;
 
+	r->now = now;
 	/* After SOFT_LOST the machine may be gone. */
 	while (soft_is_sent(outcome) && !r->rnr_at && (uint32_t)uvd_psn_diff(r->next, before) < most)
 		outcome = send_some(r);
@@ -337,6 +352,19 @@ bool wire_requester_may_send(struct wire_requester *r)
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */
 
+/* An answer is late, but not yet for the QP's timeout. */
+static void probe(struct wire_requester *r, uint64_t now)
+{
+	r->ops->count(r->user, UVD_PORT_RETRIES);
+	r->wants_read_again = false;
+	/* Before a round trip is known, the answer may just be on its way. */
+	if (r->rtt.mean)
+		wire_window_lost(&r->window, r->top, true);
+	wire_requester_go_back(r);
+	wire_rtt_probed(&r->rtt);
+	wire_requester_arm_probe(r, now);
+}
+
 struct soft_outcome wire_requester_tick(struct wire_requester *r, uint64_t now)
 {
 	if (r->rnr_at && now >= r->rnr_at)
@@ -344,6 +372,8 @@ struct soft_outcome wire_requester_tick(struct wire_requester *r, uint64_t now)
 	if (r->retry_at && now >= r->retry_at) {
 		r->wants_read_again = false;
 		wire_requester_retry(r, now, true);
+	} else if (r->probe_at && now >= r->probe_at) {
+		probe(r, now);
 	}
 	return soft_sent;
 }
@@ -351,14 +381,16 @@ struct soft_outcome wire_requester_tick(struct wire_requester *r, uint64_t now)
 void wire_requester_resend(struct wire_requester *r)
 {
 	wire_requester_go_back(r);
-	r->retry_at = 0;
+	r->retry_at = r->probe_at = 0;
 }
 
 uint64_t wire_requester_deadline(const struct wire_requester *r)
 {
-	if (r->rnr_at && (!r->retry_at || r->rnr_at < r->retry_at))
-		return r->rnr_at;
-	return r->retry_at;
+	uint64_t at = r->probe_at ?: r->retry_at; /* a probe comes before the timeout, or not at all */
+
+	if (r->rnr_at && (!at || r->rnr_at < at))
+		at = r->rnr_at;
+	return at;
 }
 
 bool wire_requester_sent(const struct wire_requester *r, uint32_t psn)

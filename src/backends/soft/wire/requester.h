@@ -8,6 +8,7 @@
 #define UVD_SOFT_WIRE_REQUESTER_H
 
 #include "backends/soft/endpoint/endpoint.h"
+#include "backends/soft/wire/rtt.h"
 #include "backends/soft/wire/window.h"
 #include "wire/wire.h"
 
@@ -90,7 +91,9 @@ struct wire_requester {
 	uint32_t since_ack_req; /* packets sent since one that asked for an acknowledgement */
 	int retries, rnr_retries; /* left */
 	unsigned int rnrs; /* RNR NAKs in a row */
-	uint64_t retry_at, rnr_at; /* deadlines; 0: none. CLOCK_MONOTONIC, ns */
+	uint64_t retry_at, rnr_at, probe_at; /* deadlines; 0: none. CLOCK_MONOTONIC, ns */
+	struct wire_rtt rtt;
+	uint64_t now; /* of the call that sends */
 	bool waits_for_older; /* the next request is in error, which shows once those before it have completed */
 	bool wants_read_again; /* an answer to a READ is missing, and was asked for again */
 };
@@ -107,7 +110,7 @@ bool wire_requester_may_send(struct wire_requester *r);
  */
 struct soft_outcome wire_requester_answers(struct wire_requester *r, const struct uvd_packet *packets, unsigned int num,
 					   uint64_t now);
-/* Retries what has waited too long. Returns SOFT_LOST or soft_sent. */
+/* Retries what has waited too long; a probe before the QP's timeout uses up no retry. Returns SOFT_LOST or soft_sent. */
 struct soft_outcome wire_requester_tick(struct wire_requester *r, uint64_t now);
 /* Sends all that is in flight again, without using up a retry: the way was down, and is there again. */
 void wire_requester_resend(struct wire_requester *r);

@@ -11,7 +11,11 @@ static inline struct wire_flight *wire_flight_of(struct wire_requester *r, unsig
 	return &r->flight[(r->head + n) % WIRE_REQUESTS];
 }
 
-/* Arms the retry timer if something is in flight. */
+/*
+ * Arms the timer of the next probe. The QP's timeout goes on meanwhile; if it has none, nothing is sent again without a NAK.
+ */
+void wire_requester_arm_probe(struct wire_requester *r, uint64_t now);
+/* Arms both timers if something is in flight. Takes the time of a round trip, if one has ended. */
 void wire_requester_arm(struct wire_requester *r, uint64_t now);
 /* Progress: the QP's numbers of retries count from the beginning. */
 void wire_requester_restore(struct wire_requester *r);

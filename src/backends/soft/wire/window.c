@@ -20,12 +20,13 @@ void wire_window_acked(struct wire_window *w, uint32_t packets, uint32_t una)
 {
 	if (w->recovers && uvd_psn_diff(una, w->recovered) >= 0)
 		w->recovers = false;
-	if (w->recovers || w->size >= w->most)
-		return;
+	/* After a time-out all that was in flight is sent again, in slow start. */
 	if (w->size < w->threshold) {
-		window_grow(w, packets);
+		window_grow(w, packets < w->threshold - w->size ? packets : w->threshold - w->size);
 		return;
 	}
+	if (w->recovers || w->size >= w->most)
+		return;
 	w->acked += packets;
 	if (w->acked >= w->size) {
 		w->acked -= w->size;
@@ -38,7 +39,8 @@ void wire_window_lost(struct wire_window *w, uint32_t top, bool is_timeout)
 	/* A second loss before the first one is repaired tells nothing new. After a time-out nothing is in flight. */
 	if (w->recovers && !is_timeout)
 		return;
-	w->threshold = w->size / 2 > WIRE_WINDOW_LEAST ? w->size / 2 : WIRE_WINDOW_LEAST;
+	if (!w->recovers)
+		w->threshold = w->size / 2 > WIRE_WINDOW_LEAST ? w->size / 2 : WIRE_WINDOW_LEAST;
 	w->size = is_timeout ? WIRE_WINDOW_LEAST : w->threshold;
 	w->acked = 0;
 	w->recovers = true;
