@@ -28,6 +28,7 @@ enum {
 	PCAP_MAGIC_NS = 0xa1b23c4d,
 	LINK_ETHERNET = 1,
 	OUT_BYTES = 1 << 20,
+	HOPS = 64, /* of datagrams: Linux's default. A socket does not tell the time to live */
 	SNAPLEN = UVD_PACKET_HEADERS + UVD_PACKET_MOST_PAYLOAD + UVD_PACKET_TRAILER
 };
 
@@ -163,7 +164,7 @@ static uint64_t capture_now_ns(void)
 }
 
 /* Copies what is told, with its time. Caller holds the lock: so times ascend. Returns false if it does not fit. */
-static bool capture_fill(struct uvd_capture *c, struct told *t, const void *bytes)
+static bool capture_fill(struct uvd_capture *c, struct told *t, const struct iovec *iov, unsigned int num)
 {
 	struct half *half = c->filled;
 
@@ -172,22 +173,47 @@ static bool capture_fill(struct uvd_capture *c, struct told *t, const void *byte
 		return false;
 	t->ns = capture_now_ns();
 	memcpy(half->bytes + half->used, t, sizeof(*t));
-	if (t->len)
-		memcpy(half->bytes + half->used + sizeof(*t), bytes, t->len);
-	half->used += sizeof(*t) + t->len;
+	half->used += sizeof(*t);
+	for (unsigned int i = 0; i < num; i++) {
+		if (iov[i].iov_len)
+			memcpy(half->bytes + half->used, iov[i].iov_base, iov[i].iov_len);
+		half->used += iov[i].iov_len;
+	}
 	return true;
+}
+
+/* t->len is the sum of the pieces. */
+static void capture_add(struct uvd_capture *c, struct told *t, const struct iovec *iov, unsigned int num)
+{
+	pthread_mutex_lock(&c->lock);
+	if (!c->ended && !capture_fill(c, t, iov, num))
+		c->lost += uvd_packets_of(&t->message, t->len);
+	if (c->waits)
+		pthread_cond_signal(&c->more);
+	pthread_mutex_unlock(&c->lock);
 }
 
 void uvd_capture_add(struct uvd_capture *c, const struct uvd_capture_message *message, const void *bytes, uint32_t len)
 {
 	struct told t = { .message = *message, .len = len };
+	const struct iovec iov = { (void *)bytes, len };
 
-	pthread_mutex_lock(&c->lock);
-	if (!c->ended && !capture_fill(c, &t, bytes))
-		c->lost += uvd_packets_of(message, len);
-	if (c->waits)
-		pthread_cond_signal(&c->more);
-	pthread_mutex_unlock(&c->lock);
+	capture_add(c, &t, &iov, 1);
+}
+
+void uvd_capture_add_datagram(struct uvd_capture *c, const struct uvd_udp_flow *flow, const struct iovec *iov,
+			      unsigned int num)
+{
+	struct told t = { .message = { .kind = UVD_CAPTURE_DATAGRAM,
+				       .from = flow->from,
+				       .to = flow->to,
+				       .from_port = flow->from_port,
+				       .to_port = flow->to_port,
+				       .hop_limit = HOPS } };
+
+	for (unsigned int i = 0; i < num; i++)
+		t.len += iov[i].iov_len;
+	capture_add(c, &t, iov, num);
 }
 
 /* ---- start and end ----------------------------------------------------------------------------------------------- */

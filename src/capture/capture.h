@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 #include <infiniband/verbs.h>
 
 #include "wire/wire.h"
@@ -22,6 +23,7 @@ enum uvd_capture_kind {
 	UVD_CAPTURE_READ_RESPONSE,
 	UVD_CAPTURE_ATOMIC_RESPONSE, /* value */
 	UVD_CAPTURE_ACK, /* positive or negative, by `syndrome` */
+	UVD_CAPTURE_DATAGRAM, /* see uvd_capture_add_datagram() */
 	UVD_CAPTURE_FRAME, /* bytes: an Ethernet frame, which has no other fields */
 };
 
@@ -50,6 +52,7 @@ struct uvd_capture_message {
 	bool solicited;
 	uint8_t syndrome; /* enum uvd_aeth, of responses */
 	uint32_t msn; /* of responses */
+	uint16_t from_port, to_port; /* of datagrams. All others get ports that are made of their QPs */
 };
 
 struct uvd_capture_result {
@@ -72,6 +75,12 @@ struct uvd_capture *uvd_capture_new(int fd, size_t buffer, int *err);
  */
 void uvd_capture_add(struct uvd_capture *capture, const struct uvd_capture_message *message, const void *bytes,
 		     uint32_t len);
+/*
+ * Tells a datagram that was sent or received on the wire: what UDP carries, from the BTH to the ICRC, in num pieces. Its packet gets the
+ * IPv4 identification that the ICRC tells, or 0. Otherwise as uvd_capture_add().
+ */
+void uvd_capture_add_datagram(struct uvd_capture *capture, const struct uvd_udp_flow *flow, const struct iovec *iov,
+			      unsigned int num);
 /* Writes what was told so far, and closes the file. What is told later is ignored. Call it once. */
 struct uvd_capture_result uvd_capture_end(struct uvd_capture *capture);
 /* Call it after uvd_capture_end(), when no thread uses the capture. NULL is allowed. */

@@ -23,6 +23,7 @@ struct maker {
 	uint32_t psn;
 	const uint8_t *payload;
 	uint32_t payload_len;
+	uint16_t ip_id;
 };
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
@@ -98,7 +99,7 @@ static void put_ipv4(struct maker *k)
 	put_u8(k, 0x45); /* version 4, five words */
 	put_u8(k, m->traffic_class);
 	put_be16(k, 0); /* the length is stored later, as is the checksum */
-	put_be16(k, 0);
+	put_be16(k, k->ip_id);
 	put_be16(k, 0x4000); /* do not fragment */
 	put_u8(k, m->hop_limit);
 	put_u8(k, IPPROTO_UDP);
@@ -119,9 +120,11 @@ static void put_ipv6(struct maker *k)
 	put_bytes(k, &m->to, sizeof(m->to));
 }
 
-/* Both directions of a connection use one port, so that tools show them as one flow. */
+/* Without a wire, both directions of a connection use one port, so that tools show them as one flow. */
 static struct uvd_udp_flow flow_of(const struct uvd_capture_message *m)
 {
+	if (m->kind == UVD_CAPTURE_DATAGRAM)
+		return (struct uvd_udp_flow){ m->from, m->to, m->from_port, m->to_port };
 	return (struct uvd_udp_flow){ .from = m->from,
 				      .to = m->to,
 				      .from_port = FIRST_UDP_PORT | ((m->from_qpn ^ m->to_qpn) & 0x3fff),
@@ -273,6 +276,18 @@ static struct maker maker_of(uint8_t *packet, const struct uvd_capture_message *
 	return k;
 }
 
+/* Returns the identification that the ICRC of a datagram tells; 0: none. */
+static uint16_t ip_id_of(const struct uvd_udp_flow *flow, const uint8_t *bytes, uint32_t len)
+{
+	uint32_t icrc;
+	uint16_t id;
+
+	if (len < UVD_BTH_BYTES + UVD_ICRC_BYTES)
+		return 0;
+	memcpy(&icrc, bytes + len - UVD_ICRC_BYTES, sizeof(icrc));
+	return uvd_icrc_fits(flow, uvd_icrc(flow, 0, bytes, len), le32toh(icrc), len, &id) ? id : 0;
+}
+
 size_t uvd_packet_make(uint8_t *packet, const struct uvd_capture_message *m, const uint8_t *bytes, uint32_t len,
 		       uint32_t i)
 {
@@ -286,6 +301,8 @@ size_t uvd_packet_make(uint8_t *packet, const struct uvd_capture_message *m, con
 		memcpy(packet, bytes, len);
 		return len;
 	}
+	if (m->kind == UVD_CAPTURE_DATAGRAM)
+		k.ip_id = ip_id_of(&flow, bytes, len);
 	put_mac(&k, &m->to);
 	put_mac(&k, &m->from);
 	put_be16(&k, is_ipv4 ? 0x0800 : 0x86dd);
@@ -294,11 +311,15 @@ size_t uvd_packet_make(uint8_t *packet, const struct uvd_capture_message *m, con
 	else
 		put_ipv6(&k);
 	put_udp(&k, &flow);
-	put_headers(&k);
-	put_payload(&k);
-	udp_len = k.at - udp + UVD_ICRC_BYTES;
+	if (m->kind == UVD_CAPTURE_DATAGRAM) {
+		put_bytes(&k, bytes, len);
+	} else {
+		put_headers(&k);
+		put_payload(&k);
+		put_icrc(&k, &flow, udp + UDP_BYTES);
+	}
+	udp_len = k.at - udp;
 	finish_ip(ip, is_ipv4, udp_len);
-	put_icrc(&k, &flow, udp + UDP_BYTES);
 	if (!is_ipv4)
 		finish_udp_of_ipv6(ip, udp_len);
 	return k.at - packet;

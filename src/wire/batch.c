@@ -102,13 +102,41 @@ static void socket_prepare(const struct uvd_socket *s, struct uvd_socket_sender 
 	};
 }
 
+/* Tells the tap of message i. Caller holds tap_lock. */
+static void socket_tap_out(const struct uvd_socket *s, const struct uvd_socket_sender *sender, unsigned int i)
+{
+	const struct msghdr *m = &sender->msg[i].msg_hdr;
+	const struct uvd_udp_flow flow = { s->address.gid, sender->out[i]->to, s->address.port,
+					   socket_name_port(&sender->to[i]) };
+
+	s->tap(s->tap_user, &flow, m->msg_iov, m->msg_iovlen);
+}
+
+/* sendmmsg() of messages from `first` on, up to message n. */
+static int socket_send_some(struct uvd_socket *s, struct uvd_socket_sender *sender, unsigned int first, unsigned int n)
+{
+	int sent, err;
+
+	if (!s->tap)
+		return sendmmsg(s->fd, sender->msg + first, n - first, MSG_DONTWAIT | MSG_NOSIGNAL);
+	/* An answer can arrive before the call returns: socket_tap_in() waits. */
+	pthread_mutex_lock(&s->tap_lock);
+	sent = sendmmsg(s->fd, sender->msg + first, n - first, MSG_DONTWAIT | MSG_NOSIGNAL);
+	err = errno;
+	for (int i = 0; i < sent; i++)
+		socket_tap_out(s, sender, first + i);
+	pthread_mutex_unlock(&s->tap_lock);
+	errno = err;
+	return sent;
+}
+
 /* Sends the batch of n messages. Returns how many were handled; fewer than n: the socket's buffer is full. */
 static unsigned int socket_send_batch(struct uvd_socket *s, struct uvd_socket_sender *sender, unsigned int n)
 {
 	unsigned int done = 0, tries = 0;
 
 	while (done < n) {
-		const int sent = sendmmsg(s->fd, sender->msg + done, n - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+		const int sent = socket_send_some(s, sender, done, n);
 
 		if (sent > 0) {
 			for (int i = 0; i < sent; i++)
@@ -190,6 +218,18 @@ static void socket_take(struct uvd_socket_receiver *r, unsigned int i)
 	m->msg_namelen = sizeof(r->from[i]);
 }
 
+static void socket_tap_in(struct uvd_socket *s, const struct uvd_socket_in *in, unsigned int num)
+{
+	pthread_mutex_lock(&s->tap_lock);
+	for (unsigned int i = 0; i < num; i++) {
+		const struct uvd_udp_flow flow = { in[i].from, s->address.gid, in[i].from_port, s->address.port };
+		const struct iovec iov = { (void *)in[i].bytes, in[i].len };
+
+		s->tap(s->tap_user, &flow, &iov, 1);
+	}
+	pthread_mutex_unlock(&s->tap_lock);
+}
+
 int uvd_socket_receive(struct uvd_socket *s, struct uvd_socket_receiver *r, const struct uvd_socket_in **in)
 {
 	int n, tries = 0;
@@ -202,6 +242,8 @@ int uvd_socket_receive(struct uvd_socket *s, struct uvd_socket_receiver *r, cons
 		return errno == EAGAIN || socket_may_be_told(errno) ? 0 : -errno;
 	for (int i = 0; i < n; i++)
 		socket_take(r, i);
+	if (s->tap)
+		socket_tap_in(s, r->in, n);
 	return n;
 }
 

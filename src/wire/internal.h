@@ -4,6 +4,7 @@
 #define UVD_WIRE_INTERNAL_H
 
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/socket.h>
 
 #include "wire/socket.h"
@@ -12,6 +13,9 @@ struct uvd_socket {
 	int fd;
 	struct uvd_socket_address address; /* as bound: no field is 0 for a default */
 	bool is_ipv4;
+	uvd_socket_tap_fn *tap; /* NULL: none */
+	void *tap_user;
+	pthread_mutex_t tap_lock; /* held while datagrams are sent and the tap is told of them */
 };
 
 union socket_name {

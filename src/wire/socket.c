@@ -199,6 +199,7 @@ struct uvd_socket *uvd_socket_adopt(int fd, int *err)
 	*err = s ? 0 : -ENOMEM;
 	if (!s)
 		return NULL;
+	pthread_mutex_init(&s->tap_lock, NULL);
 	s->fd = fd;
 	s->is_ipv4 = name.sa.sa_family == AF_INET;
 	socket_name_gid(&name, &s->address.gid);
@@ -213,6 +214,7 @@ void uvd_socket_free(struct uvd_socket *s)
 	if (!s)
 		return;
 	close(s->fd);
+	pthread_mutex_destroy(&s->tap_lock);
 	free(s);
 }
 
@@ -224,6 +226,12 @@ int uvd_socket_fd(const struct uvd_socket *s)
 const struct uvd_socket_address *uvd_socket_address(const struct uvd_socket *s)
 {
 	return &s->address;
+}
+
+void uvd_socket_set_tap(struct uvd_socket *s, uvd_socket_tap_fn *tap, void *user)
+{
+	s->tap_user = user;
+	s->tap = tap;
 }
 
 /* ---- errors that the network has told ---------------------------------------------------------------------------- */

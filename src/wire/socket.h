@@ -16,6 +16,7 @@
 #include <infiniband/verbs.h>
 #include <uverbsd/log.h>
 
+#include "wire/icrc.h"
 #include "wire/packet.h"
 
 enum {
@@ -61,6 +62,14 @@ int uvd_socket_fd(const struct uvd_socket *s);
 const struct uvd_socket_address *uvd_socket_address(const struct uvd_socket *s);
 /* Writes "192.0.2.1" or "fe80::1%2". Returns the text. */
 const char *uvd_socket_address_text(const struct uvd_socket_address *a, char text[UVD_SOCKET_ADDRESS_TEXT]);
+
+/* Gets a datagram, from its BTH to the end of its ICRC, in `num` pieces. The flow tells whether it was sent or received. */
+typedef void uvd_socket_tap_fn(void *user, const struct uvd_udp_flow *flow, const struct iovec *iov, unsigned int num);
+/*
+ * Calls `tap` for each datagram that the kernel has taken to send, and for each that was received, damaged ones included. A datagram
+ * that was received is told after all those that it can be an answer to. Call it before another thread uses the socket.
+ */
+void uvd_socket_set_tap(struct uvd_socket *s, uvd_socket_tap_fn *tap, void *user);
 
 /* ---- send -------------------------------------------------------------------------------------------------------- */
 
