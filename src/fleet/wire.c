@@ -153,6 +153,7 @@ int uvd_fleet_wire_give(struct uvd_fleet_wire *w, struct uvd_plugins *plugins, s
 		if (!err)
 			w->sockets[i].fd = -1;
 	}
+	w->fabric = soft->data;
 	/* A peer that still knows a QP of an earlier engine with this address must not find another QP of its number. */
 	uvd_fabric_set_first_qpn(soft->data, 0x100 + uvd_random(0xfffe00));
 	uvd_module_put(soft);
@@ -184,6 +185,20 @@ void uvd_fleet_wire_set_mtu(const struct uvd_fleet_wire *w, struct uvd_device_co
 	}
 }
 
+static json_t *wire_status_drops(const struct uvd_fleet_wire *w, unsigned int i)
+{
+	json_t *object = json_object();
+	const char *name = "";
+	uint64_t packets;
+
+	for (unsigned int reason = 0; w->fabric && name; reason++) {
+		name = uvd_fabric_wire_drops(w->fabric, i, reason, &packets);
+		if (name && packets)
+			json_object_set_new(object, name, json_integer((json_int_t)packets));
+	}
+	return object;
+}
+
 json_t *uvd_fleet_wire_status(const struct uvd_fleet_wire *w)
 {
 	json_t *list = json_array();
@@ -193,11 +208,12 @@ json_t *uvd_fleet_wire_status(const struct uvd_fleet_wire *w)
 		const struct uvd_fleet_wire_socket *s = &w->sockets[i];
 		const struct uvd_socket_address *a = &w->options.list[i];
 
-		json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:I, s:i}", "address",
+		json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:I, s:i, s:o}", "address",
 						      uvd_socket_address_text(a, text), "port",
 						      a->port ?: UVD_ROCE_PORT, "link_mtu", s->link_mtu, "mtu",
 						      mtu_bytes(w->mtu), "receive_buffer", (json_int_t)s->rcvbuf,
-						      "packets", uvd_wire_packets(s->rcvbuf, mtu_bytes(w->mtu))));
+						      "packets", uvd_wire_packets(s->rcvbuf, mtu_bytes(w->mtu)),
+						      "dropped", wire_status_drops(w, i)));
 	}
 	return list;
 }

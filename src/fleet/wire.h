@@ -7,6 +7,8 @@
 #include "core/core.h"
 #include "options/options.h"
 
+struct uvd_fabric;
+
 struct uvd_fleet_wire {
 	struct uvd_wire_options options; /* the addresses; num 0: there is no wire */
 	struct uvd_fleet_wire_socket {
@@ -16,6 +18,7 @@ struct uvd_fleet_wire {
 	} sockets[UVD_MAX_WIRES];
 	/* The ports' MTUs: the one that all interfaces carry, and the one that the receive buffers are large enough for, too. */
 	enum ibv_mtu largest_mtu, mtu;
+	struct uvd_fabric *fabric; /* of the soft engine that has the sockets, or NULL */
 };
 
 /* Opens a socket for each address. Returns 0 or a negative errno, logged: then none is open. */

@@ -89,12 +89,17 @@ static void print_cm_id(const json_t *id)
 	printf("\n");
 }
 
-static void print_wire(const json_t *wire)
+static void print_wire(json_t *wire)
 {
+	const char *reason;
+	json_t *number;
+
 	printf("wire %s port %lld: interface's MTU %lld, active MTU %lld, receive buffer %lld bytes (%lld packets)\n",
 	       uvd_status_text(wire, "address"), uvd_status_value(wire, "port"), uvd_status_value(wire, "link_mtu"),
 	       uvd_status_value(wire, "mtu"), uvd_status_value(wire, "receive_buffer"),
 	       uvd_status_value(wire, "packets"));
+	json_object_foreach(json_object_get(wire, "dropped"), reason, number)
+		printf("  dropped %lld packets: %s\n", (long long)json_integer_value(number), reason);
 }
 
 static void print_status(json_t *status, bool objects)

@@ -59,6 +59,12 @@ int uvd_fabric_add_wire(struct uvd_fabric *fabric, int fd)
 	return soft_wire_add(fabric, fd, soft_send_run_shortly);
 }
 
+const char *uvd_fabric_wire_drops(const struct uvd_fabric *fabric, unsigned int i, unsigned int reason,
+				  uint64_t *packets)
+{
+	return soft_wire_drops(fabric->wire, i, reason + 1, packets);
+}
+
 void uvd_fabric_free(struct uvd_fabric *fabric)
 {
 	bool wire_ended;

@@ -25,7 +25,7 @@ void uvd_fabric_set_threads(struct uvd_fabric *fabric, unsigned int most);
 /* QP numbers begin with this one, and not with 2. Call it before the first QP is made. */
 void uvd_fabric_set_first_qpn(struct uvd_fabric *fabric, uint32_t qpn);
 /*
- * Captures all traffic. Call it before the first QP is made. The capture must outlive the network; it may end before.
+ * Captures all traffic. Call it before uvd_fabric_add_wire(), and before the first QP is made. The capture must outlive the network; it may end before.
  */
 void uvd_fabric_set_capture(struct uvd_fabric *fabric, struct uvd_capture *capture);
 /*
@@ -34,6 +34,12 @@ void uvd_fabric_set_capture(struct uvd_fabric *fabric, struct uvd_capture *captu
  * negative errno.
  */
 int uvd_fabric_add_wire(struct uvd_fabric *fabric, int fd);
+/*
+ * Why packets that arrive on the wire are dropped: stores how many of the i-th socket were, for reason number `reason`, from 0 on. Returns
+ * the reason's name ("too short", "no such QP"), or NULL if there is none of that number.
+ */
+const char *uvd_fabric_wire_drops(const struct uvd_fabric *fabric, unsigned int i, unsigned int reason,
+				  uint64_t *packets);
 /*
  * Frees the network after its last device was closed. If a thread is still blocked in a client's memory, it is leaked.
  * NULL is allowed.

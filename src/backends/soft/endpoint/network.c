@@ -102,14 +102,14 @@ static struct soft_qp *fabric_next_qp(struct soft_bucket *bucket, uint32_t qpn)
 	return least;
 }
 
-void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *qp))
+void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *qp, void *user), void *user)
 {
 	struct soft_qp *qp;
 
 	for (int i = 0; i < SOFT_QPN_BUCKETS; i++) {
 		for (uint32_t qpn = 0; (qp = fabric_next_qp(&fabric->buckets[i], qpn));) {
 			qpn = qp->qp.qp_num + 1;
-			fn(qp);
+			fn(qp, user);
 			soft_ref_put(&qp->ref);
 		}
 	}

@@ -174,7 +174,7 @@ bool soft_port_reaches(const struct uvd_port_config *from, const struct ibv_ah_a
 uint16_t soft_port_pkey(const struct uvd_port_config *port, uint16_t index);
 
 /* Calls fn for each QP, in no particular order, with a reference and without a lock. */
-void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *qp));
+void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *qp, void *user), void *user);
 
 /* ---- mcast.c ----------------------------------------------------------------------------------------------------- */
 

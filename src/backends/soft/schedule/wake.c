@@ -25,6 +25,11 @@ void soft_waker_destroy(struct soft_waker *waker)
 	pthread_mutex_destroy(&waker->lock);
 }
 
+static void waker_wake(struct soft_qp *qp, void *user)
+{
+	soft_send_wake(qp);
+}
+
 static void *waker_thread(void *arg)
 {
 	struct uvd_fabric *fabric = arg;
@@ -38,7 +43,7 @@ static void *waker_thread(void *arg)
 		}
 		waker->asked = false;
 		pthread_mutex_unlock(&waker->lock);
-		soft_fabric_each_qp(fabric, soft_send_wake);
+		soft_fabric_each_qp(fabric, waker_wake, NULL);
 		pthread_mutex_lock(&waker->lock);
 	}
 	pthread_mutex_unlock(&waker->lock);

@@ -16,12 +16,13 @@ struct soft_traffic soft_inbound_traffic(const struct soft_inbound *in)
 	struct soft_traffic t = {
 		.is_multicast = a->is_multicast,
 		.is_fetched = soft_op_brings_back(a->opcode),
-		.requests = !in->offset,
+		.requests = !in->offset && !in->is_from_wire,
 		.sends = in->is_last && soft_op_is_send(a->opcode),
 		.receives = in->is_last && soft_op_takes_receive(a->opcode),
 	};
 
-	soft_traffic_add(&t, in->length, is_datagram(a) ? 1 : soft_packets(a->mtu, in->length));
+	if (!in->is_from_wire)
+		soft_traffic_add(&t, in->length, is_datagram(a) ? 1 : soft_packets(a->mtu, in->length));
 	return t;
 }
 

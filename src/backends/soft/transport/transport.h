@@ -33,6 +33,7 @@ struct soft_inbound {
 	uint32_t offset, length; /* of the part, in bytes */
 	bool is_last;
 	bool has_late_receive; /* an RDMA WRITE with immediate data, of which the part before did not say that it is one */
+	bool is_from_wire; /* the wire has counted its packets, and those of its answer */
 	bool may_view; /* bytes may be copied directly, and not through the mover's buffer */
 	/* The responder keeps these for later parts: */
 	struct soft_due due;

@@ -104,6 +104,8 @@ static void take_rnr(struct wire_requester *r, const struct uvd_packet *p, uint6
 
 static void take_nak(struct wire_requester *r, const struct uvd_packet *p, uint64_t now)
 {
+	if (p->syndrome == UVD_AETH_SEQUENCE_ERROR)
+		r->ops->count(r->user, UVD_PORT_SEQUENCE_NAKS);
 	/* A NAK acknowledges all before it. If an answer is missing among these, that comes first. */
 	if (!acknowledge(r, p->psn, now) || !r->num) {
 		if (r->num)

@@ -9,6 +9,11 @@
 #include <string.h>
 #include "backends/soft/wire/internal.h"
 
+static bool is_answer(const struct uvd_packet *packet)
+{
+	return uvd_opcode_info(packet->opcode)->is & UVD_IS_RESPONSE;
+}
+
 /* ---- packets that go out ----------------------------------------------------------------------------------------- */
 
 void carrier_flush(void *user)
@@ -17,7 +22,9 @@ void carrier_flush(void *user)
 	struct wire_sender *sender = w->sender;
 
 	if (wire_has_way(w))
-		wire_sender_flush(sender, w->socket, !w->is_claimed);
+		wire_sender_flush(w->qp, sender, w->socket, !w->is_claimed);
+	else
+		wire_count_sent(w->qp, w->socket, sender, 0);
 	sender->num = 0;
 }
 
@@ -54,6 +61,7 @@ void carrier_transmit(void *user, const struct uvd_packet *packet)
 	out->num_iov = packet->payload_len ? 1 : 0;
 	out->iov[0] = (struct iovec){ (void *)packet->payload, packet->payload_len };
 	out->err = 0;
+	atomic_store_explicit(&w->sent_psn[is_answer(packet)], packet->psn, memory_order_relaxed);
 }
 
 static void carrier_count(void *user, enum uvd_port_counter which)
@@ -161,7 +169,7 @@ static void requester_complete(void *user, enum ibv_wc_status status)
 		qp->s_flight = w->requester.num;
 		qp->s_psn = w->requester.una;
 		if (status == IBV_WC_SUCCESS)
-			soft_send_complete(qp, wqe, status, &w->due);
+			wire_complete(qp, wqe, &w->due);
 		else
 			soft_send_fail(qp, wqe, status, &w->due);
 	}
@@ -233,7 +241,7 @@ static struct soft_outcome responder_take(void *user, const struct soft_arrival 
 	bool claimed = false;
 	struct soft_outcome outcome = soft_no_answer;
 
-	own = offset && !is_copy ? w->in : (struct soft_inbound){ .has_late_receive = true };
+	own = offset && !is_copy ? w->in : (struct soft_inbound){ .has_late_receive = true, .is_from_wire = true };
 	in->m = m;
 	in->qp = soft_claim(m, w->wire->fabric, w->qp->qp.qp_num);
 	if (!in->qp)
@@ -287,11 +295,6 @@ const struct wire_responder_ops wire_responder_ops = {
 };
 
 /* ---- packets that come in ---------------------------------------------------------------------------------------- */
-
-static bool is_answer(const struct uvd_packet *packet)
-{
-	return uvd_opcode_info(packet->opcode)->is & UVD_IS_RESPONSE;
-}
 
 /* Removes the first num letters. */
 static void work_done(struct soft_wire_qp *w, unsigned int num)

@@ -52,14 +52,21 @@ static struct wire_letter *letter_new(struct soft_qp *qp, const struct uvd_socke
 	return letter;
 }
 
-/* Is the packet one of the QP's connection? Its source port means nothing: rxe changes it. Caller holds qp->lock. */
-static bool is_of_connection(const struct soft_wire_qp *w, const struct uvd_socket *socket,
-			     const struct uvd_socket_in *in, const struct uvd_packet *packet)
+/*
+ * Is the packet one of the QP's connection? Its source port means nothing: rxe changes it. Returns 0, or a reason of enum wire_drop.
+ * Caller holds qp->lock.
+ */
+static unsigned int check_connection(const struct soft_wire_qp *w, const struct uvd_socket *socket,
+				     const struct uvd_socket_in *in, const struct uvd_packet *packet)
 {
-	if (!w || (packet->opcode & UVD_TRANSPORT_MASK) != w->connection.transport || !soft_can_receive(w->qp->state))
-		return false;
-	return w->qp->qp.qp_type == IBV_QPT_UD ||
-	       (w->socket == socket && wire_has_way(w) && !memcmp(&in->from, &w->peer, sizeof(w->peer)));
+	if (!w || !soft_can_receive(w->qp->state))
+		return WIRE_DROP_NO_QP;
+	if ((packet->opcode & UVD_TRANSPORT_MASK) != w->connection.transport)
+		return WIRE_DROP_OTHER_TRANSPORT;
+	if (w->qp->qp.qp_type == IBV_QPT_UD ||
+	    (w->socket == socket && wire_has_way(w) && !memcmp(&in->from, &w->peer, sizeof(w->peer))))
+		return 0;
+	return WIRE_DROP_OTHER_ADDRESS;
 }
 
 /* Bytes that the letters and this packet make us move. */
@@ -74,24 +81,31 @@ static uint32_t letters_bytes_plus(const struct wire_letters *letters, const str
 bool wire_deliver(struct soft_qp *qp, const struct uvd_socket *socket, const struct uvd_socket_in *in,
 		  const struct uvd_packet *packet)
 {
-	struct wire_letter *letter;
+	struct wire_letter *letter = NULL;
 	bool needs_thread = false;
 	struct soft_wire_qp *w;
+	unsigned int drop;
 
 	pthread_mutex_lock(&qp->lock);
 	w = qp->wire;
-	/* A packet beyond what may wait is lost, as one that the socket has no room for is. */
-	if (is_of_connection(w, socket, in, packet) && w->inbox.num < WIRE_INBOX) {
-		letter = letter_new(qp, socket, in, packet);
-		if (letter) {
-			*w->inbox.last = letter;
-			w->inbox.last = &letter->next;
-			w->inbox.num++;
-			w->inbox.bytes = letters_bytes_plus(&w->inbox, packet);
-		}
+	drop = check_connection(w, socket, in, packet);
+	if (!drop) {
+		wire_count_received(qp, packet, w->inbox.num);
+		letter = w->inbox.num < WIRE_INBOX ? letter_new(qp, socket, in, packet) : NULL;
+		/* A packet beyond what may wait is lost, as one that the socket has no room for is. */
+		if (!letter)
+			drop = w->inbox.num < WIRE_INBOX ? WIRE_DROP_NO_MEMORY : WIRE_DROP_INBOX_FULL;
 		needs_thread = !qp->s_busy && !qp->s_deferred;
 	}
+	if (letter) {
+		*w->inbox.last = letter;
+		w->inbox.last = &letter->next;
+		w->inbox.num++;
+		w->inbox.bytes = letters_bytes_plus(&w->inbox, packet);
+	}
 	pthread_mutex_unlock(&qp->lock);
+	if (drop)
+		wire_count_drop(qp->dev->fabric->wire, socket, drop);
 	return needs_thread;
 }
 
@@ -170,6 +184,8 @@ int soft_wire_connect(struct soft_qp *qp)
 	w->peer = qp->attr.ah_attr.grh.dgid;
 	w->inbox.last = &w->inbox.first;
 	w->work.last = &w->work.first;
+	atomic_init(&w->sent_psn[0], WIRE_NO_PSN);
+	atomic_init(&w->sent_psn[1], WIRE_NO_PSN);
 	wire_set_connection(w);
 	wire_responder_init(&w->responder, &wire_responder_ops, w, &w->connection, qp->r_psn, w->records, most ?: 1);
 	qp->wire = w;

@@ -15,8 +15,14 @@ enum {
 	WIRE_FREE_LETTERS = 512, /* kept: malloc() would give the memory of each burst back to the kernel */
 	WIRE_RECEIVERS = 8, /* threads */
 	WIRE_SLOW_USERS = 16, /* with so many, the receiver runs no QPs any more */
+	WIRE_TOLD = 32, /* destinations about which the log has a line, at most */
+	WIRE_LOOKS = 8, /* searches for the packets that ICMP messages quote, in a second */
+	WIRE_SENT_PSNS = 2,
+	WIRE_NO_PSN = 0xffffffff,
 	WIRE_SHORT_BYTES = 4 << 10, /* so much the receiver's thread delivers itself */
 };
+
+#define WIRE_TOLD_NS UINT64_C(60000000000) /* a line of the log is not repeated before */
 
 /* A packet that waits for its QP's thread. */
 struct wire_letter {
@@ -43,6 +49,13 @@ struct wire_receiver {
 	atomic_bool is_replaced;
 };
 
+/* A line of the log about a destination. */
+struct wire_told {
+	union ibv_gid to;
+	int err;
+	uint64_t until; /* not repeated before. CLOCK_MONOTONIC, ns */
+};
+
 /* The sockets of an engine. */
 struct soft_wire {
 	struct uvd_fabric *fabric;
@@ -62,6 +75,11 @@ struct soft_wire {
 	pthread_mutex_t letters_lock; /* of what follows; a leaf */
 	struct wire_letter *letters; /* free ones */
 	unsigned int num_letters;
+	_Atomic uint64_t drops[SOFT_WIRE_ADDRESSES][WIRE_DROPS]; /* packets, by socket and reason */
+	pthread_mutex_t told_lock; /* of `told`; a leaf */
+	struct wire_told told[WIRE_TOLD];
+	uint64_t looks_until; /* the receiver's: `looks` counts up to this time. CLOCK_MONOTONIC, ns */
+	unsigned int looks;
 };
 
 /* The memory with which one thread sends: lent to it while it runs a QP. */
@@ -73,10 +91,10 @@ struct wire_sender {
 };
 
 /*
- * Sends what is in sender->out. may_wait: if the socket's buffer is full, waits a little for room; else the rest is lost, which the
- * requester's timer repairs.
+ * Sends what is in sender->out, for this QP, and counts it. may_wait: if the socket's buffer is full, waits a little for room; else the
+ * rest is lost, which the requester's timer repairs.
  */
-void wire_sender_flush(struct wire_sender *sender, struct uvd_socket *socket, bool may_wait);
+void wire_sender_flush(struct soft_qp *qp, struct wire_sender *sender, struct uvd_socket *socket, bool may_wait);
 /* Room for a packet with UVD_IB_MTU_MAX bytes of payload. Returns NULL if there is no memory. */
 struct wire_letter *wire_letter_get(struct soft_wire *wire);
 /* Takes a list of them back. */
@@ -116,12 +134,29 @@ struct soft_wire_qp {
 	struct soft_inbound in; /* the message that has begun, at our responder */
 	struct wire_uc uc;
 	uint32_t uc_sent; /* bytes of the oldest request of a UC QP that have been sent */
+	_Atomic uint32_t sent_psn[WIRE_SENT_PSNS]; /* of the latest request and answer that were sent, or WIRE_NO_PSN */
 	bool is_claimed; /* take() has left the QP claimed, for finish() */
 	/* While a thread runs it: */
 	struct soft_mover *m;
 	struct wire_sender *sender;
 	struct soft_due due;
 };
+
+/* ---- seen.c ------------------------------------------------------------------------------------------------------ */
+
+/* Puts all packets of the socket into the capture. Call it before another thread uses the socket. capture: NULL is allowed. */
+void wire_capture(struct uvd_socket *socket, struct uvd_capture *capture);
+/* Counts a packet that is dropped. reason: enum uvd_packet_fault or enum wire_drop. */
+void wire_count_drop(struct soft_wire *wire, const struct uvd_socket *socket, unsigned int reason);
+/* Counts the packets of a QP of which the socket has handled the first ones: the others are lost. */
+void wire_count_sent(struct soft_qp *qp, const struct uvd_socket *socket, const struct wire_sender *sender,
+		     unsigned int handled);
+/* Counts a packet that has arrived for the QP. waiting: others in its inbox. */
+void wire_count_received(struct soft_qp *qp, const struct uvd_packet *packet, unsigned int waiting);
+/* Completes the oldest request with success, and counts it. Caller holds qp->lock. */
+void wire_complete(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_due *due);
+/* Empties the socket's queue of errors. ICMP errors are hints: they end nothing, and the log gets a line. */
+void wire_take_errors(struct soft_wire *wire, struct uvd_socket *socket);
 
 /*
  * A packet of a socket for this QP, which is copied. Returns true if the caller must see that a thread runs the QP: none does, nor is about

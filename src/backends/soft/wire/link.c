@@ -41,7 +41,7 @@ void wire_sender_put(struct soft_wire *wire, struct wire_sender *sender)
 	pthread_mutex_unlock(&wire->lock);
 }
 
-void wire_sender_flush(struct wire_sender *sender, struct uvd_socket *socket, bool may_wait)
+void wire_sender_flush(struct soft_qp *qp, struct wire_sender *sender, struct uvd_socket *socket, bool may_wait)
 {
 	enum { WAIT_MS = 20 };
 	unsigned int sent = 0;
@@ -53,6 +53,7 @@ void wire_sender_flush(struct wire_sender *sender, struct uvd_socket *socket, bo
 		if (sent < sender->num && (!may_wait || poll(&pfd, 1, WAIT_MS) <= 0))
 			break;
 	}
+	wire_count_sent(qp, socket, sender, sent);
 	sender->num = 0;
 }
 
@@ -115,16 +116,22 @@ static void receive_one(struct soft_wire *wire, struct uvd_socket *socket, const
 			struct touched *touched)
 {
 	struct uvd_packet packet;
-	struct soft_qp *qp;
+	struct soft_qp *qp = NULL;
+	unsigned int drop;
 	uint16_t ip_id;
 
+	drop = in->is_truncated ? UVD_PACKET_TOO_LONG : uvd_packet_parse(&packet, in->bytes, in->len);
+	if (!drop && !uvd_socket_icrc_fits(socket, in, &packet, &ip_id))
+		drop = WIRE_DROP_ICRC;
+	if (!drop) {
+		qp = soft_fabric_get_qp(wire->fabric, packet.dest_qpn);
+		drop = qp ? 0 : WIRE_DROP_NO_QP;
+	}
 	/* Unknown QPs, damaged packets and others are dropped in silence: nobody learns from us which QPs there are. */
-	if (in->is_truncated || uvd_packet_parse(&packet, in->bytes, in->len) != UVD_PACKET_OK ||
-	    !uvd_socket_icrc_fits(socket, in, &packet, &ip_id))
+	if (drop) {
+		wire_count_drop(wire, socket, drop);
 		return;
-	qp = soft_fabric_get_qp(wire->fabric, packet.dest_qpn);
-	if (!qp)
-		return;
+	}
 	if (wire_deliver(qp, socket, in, &packet))
 		touch(touched, qp);
 	else
@@ -186,15 +193,6 @@ static void receive_from(struct wire_receiver *receiver, struct uvd_socket *sock
 	} while (num == UVD_SOCKET_BATCH && !atomic_load(&receiver->is_replaced));
 }
 
-/* ICMP errors are hints: they end nothing. */
-static void take_errors(struct uvd_socket *socket)
-{
-	struct uvd_socket_error error;
-
-	while (uvd_socket_error(socket, &error) > 0)
-		;
-}
-
 /* Receives until another thread has taken over, or the end. */
 static void receive_all(struct wire_receiver *receiver)
 {
@@ -214,7 +212,7 @@ static void receive_all(struct wire_receiver *receiver)
 			continue;
 		for (unsigned int i = 0; i < num && !atomic_load(&receiver->is_replaced); i++) {
 			if (fds[i].revents & POLLERR)
-				take_errors(wire->sockets[i]);
+				wire_take_errors(wire, wire->sockets[i]);
 			if (fds[i].revents & POLLIN)
 				receive_from(receiver, wire->sockets[i]);
 		}
@@ -345,6 +343,7 @@ static struct soft_wire *wire_new(struct uvd_fabric *fabric, soft_wire_run_fn *r
 		return NULL;
 	}
 	pthread_mutex_init(&wire->lock, NULL);
+	pthread_mutex_init(&wire->told_lock, NULL);
 	uvd_cond_init(&wire->turn);
 	pthread_mutex_init(&wire->letters_lock, NULL);
 	return wire;
@@ -373,6 +372,7 @@ bool soft_wire_destroy(struct soft_wire *wire)
 	pthread_mutex_destroy(&wire->letters_lock);
 	close(wire->wake);
 	pthread_cond_destroy(&wire->turn);
+	pthread_mutex_destroy(&wire->told_lock);
 	pthread_mutex_destroy(&wire->lock);
 	free(wire);
 	return true;
@@ -391,6 +391,7 @@ int soft_wire_add(struct uvd_fabric *fabric, int fd, soft_wire_run_fn *run)
 	wire->sockets[wire->num] = uvd_socket_adopt(fd, &err);
 	if (!wire->sockets[wire->num])
 		return err;
+	wire_capture(wire->sockets[wire->num], fabric->capture);
 	__atomic_store_n(&wire->num, wire->num + 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&wire->lock);
 	if (!wire->num_receivers && !start_receiver(wire))

@@ -477,10 +477,13 @@ unsigned int wire_responder_requests(struct wire_responder *r, const struct uvd_
 				return taken;
 			continue;
 		}
-		if (diff < 0)
+		if (diff < 0) {
+			r->ops->count(r->user, UVD_PORT_DUPLICATES);
 			take_copy(r, p);
-		else if (!r->is_silent)
+		} else if (!r->is_silent) {
+			r->ops->count(r->user, UVD_PORT_OUT_OF_SEQUENCE);
 			send_nak(r, UVD_AETH_SEQUENCE_ERROR);
+		}
 		taken++;
 	}
 	acknowledge_all(r);

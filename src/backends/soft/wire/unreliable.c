@@ -75,7 +75,7 @@ static void uc_end(struct soft_wire_qp *w, struct soft_send_wqe *wqe, enum ibv_w
 	if (qp->state != IBV_QPS_RESET) {
 		if (status == IBV_WC_SUCCESS) {
 			qp->s_psn = (qp->s_psn + packets) & UVD_PSN_MASK;
-			soft_send_complete(qp, wqe, status, &w->due);
+			wire_complete(qp, wqe, &w->due);
 		} else {
 			soft_send_fail(qp, wqe, status, &w->due);
 		}
@@ -174,7 +174,7 @@ static bool uc_take_bytes(struct soft_wire_qp *w, uint32_t len, bool is_last, st
 
 	*outcome = soft_sent;
 	if (!w->uc.offset)
-		*in = (struct soft_inbound){ .m = m, .has_late_receive = true };
+		*in = (struct soft_inbound){ .m = m, .has_late_receive = true, .is_from_wire = true };
 	in->m = m;
 	in->arrival = &arrival;
 	in->offset = w->uc.offset;
@@ -291,7 +291,8 @@ static void ud_transmit(struct soft_request *req, const uint8_t *bytes)
 		.iov = { { (void *)bytes, a->length } },
 	};
 	sender->out[0].head_len = uvd_packet_put_headers(&packet, sender->out[0].head);
-	wire_sender_flush(sender, socket, true);
+	atomic_store_explicit(&req->qp->wire->sent_psn[0], packet.psn, memory_order_relaxed);
+	wire_sender_flush(req->qp, sender, socket, true);
 	wire_sender_put(wire, sender);
 }
 
@@ -299,6 +300,8 @@ struct soft_outcome soft_wire_send_datagram(struct soft_mover *m, struct soft_re
 {
 	struct soft_outcome outcome = soft_datagram_gather(m, req);
 
+	if (soft_is_sent(outcome))
+		soft_count_at_port(req->qp->dev, req->arrival.port, UVD_PORT_SENDS, 1);
 	if (soft_is_sent(outcome) && req->fate != UVD_FATE_LOSE && !uvd_config_port_down(req->arrival.port))
 		ud_transmit(req, m->buffer + SOFT_GRH_BYTES);
 	return outcome;
@@ -323,7 +326,9 @@ struct soft_outcome wire_ud_take(struct soft_wire_qp *w, const struct wire_lette
 		.length = p->payload_len,
 		.imm_data = htobe32(p->imm),
 	};
-	struct soft_inbound in = { .m = m, .arrival = &arrival, .length = p->payload_len, .is_last = true };
+	struct soft_inbound in = {
+		.m = m, .arrival = &arrival, .length = p->payload_len, .is_last = true, .is_from_wire = true
+	};
 	bool arrived;
 
 	in.qp = soft_claim(m, w->wire->fabric, w->qp->qp.qp_num);

@@ -7,6 +7,7 @@
 #define UVD_SOFT_WIRE_H
 
 #include "backends/soft/transport/transport.h"
+#include "wire/wire.h"
 
 struct soft_wire;
 
@@ -21,6 +22,21 @@ typedef void soft_wire_run_fn(struct soft_qp *qp, struct uvd_worker *worker);
  * Returns 0 or a negative errno.
  */
 int soft_wire_add(struct uvd_fabric *fabric, int fd, soft_wire_run_fn *run);
+/* Why a packet that arrives is dropped, beside the reasons of enum uvd_packet_fault. */
+enum wire_drop {
+	WIRE_DROP_ICRC = UVD_PACKET_FAULTS, /* damaged */
+	WIRE_DROP_NO_QP, /* no QP on the wire has the number, or it does not receive in its state */
+	WIRE_DROP_OTHER_TRANSPORT, /* the QP has another type */
+	WIRE_DROP_OTHER_ADDRESS, /* not from the QP's peer, or not to the QP's address */
+	WIRE_DROP_INBOX_FULL, /* too many wait for the QP's thread */
+	WIRE_DROP_NO_MEMORY, /* of the machine, or of the user's share */
+	WIRE_DROPS
+};
+/*
+ * Stores how many packets of the i-th socket were dropped for a reason: enum uvd_packet_fault or enum wire_drop. Returns the reason's name, or
+ * NULL if there is no such reason, socket or wire.
+ */
+const char *soft_wire_drops(const struct soft_wire *wire, unsigned int i, unsigned int reason, uint64_t *packets);
 /* Ends the receiver's threads, after the last QP. Returns false if one does not come back from a client's memory: then all stays. */
 bool soft_wire_destroy(struct soft_wire *wire);
 
