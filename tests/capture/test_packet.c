@@ -281,6 +281,42 @@ START_TEST(test_a_frame_stays_what_it_is)
 }
 END_TEST
 
+/* A packet as another host has sent it, with this identification in its IP header. */
+static uint32_t foreign_datagram(const struct uvd_udp_flow *flow, uint16_t ip_id, uint8_t bytes[64])
+{
+	const struct uvd_packet p = { .opcode = UVD_RC_ACKNOWLEDGE, .dest_qpn = 0x22, .psn = 7 };
+	const uint32_t len = uvd_packet_put_headers(&p, bytes) + UVD_ICRC_BYTES;
+	const uint32_t icrc = htole32(uvd_icrc(flow, ip_id, bytes, len));
+
+	memcpy(bytes + len - UVD_ICRC_BYTES, &icrc, sizeof(icrc));
+	return len;
+}
+
+START_TEST(test_a_datagram_keeps_its_bytes_and_ports_and_has_the_identification_that_its_icrc_tells)
+{
+	struct uvd_capture_message m = {
+		.kind = UVD_CAPTURE_DATAGRAM, .from_port = 50000, .to_port = 4791, .hop_limit = 64
+	};
+	uint8_t bytes[64];
+	struct uvd_udp_flow flow;
+	uint32_t len;
+
+	m.from = gid("::ffff:192.0.2.1");
+	m.to = gid("::ffff:192.0.2.2");
+	flow = (struct uvd_udp_flow){ m.from, m.to, m.from_port, m.to_port };
+	len = foreign_datagram(&flow, 0x1234, bytes);
+	ck_assert_uint_eq(uvd_packet_make(packet, &m, bytes, len, 0), BTH + len);
+	ck_assert_mem_eq(packet + BTH, bytes, len);
+	ck_assert_uint_eq(be32_at(ETH + 2), (IPV4 + UDP + len) << 16 | 0x1234);
+	ck_assert_uint_eq(be32_at(ETH + IPV4), 50000u << 16 | 4791);
+	bytes[15] ^= 1;
+	uvd_packet_make(packet, &m, bytes, len, 0);
+	ck_assert_uint_eq(be32_at(ETH + 2), (IPV4 + UDP + len) << 16);
+	ck_assert_uint_eq(uvd_packet_make(packet, &m, bytes, 3, 0), BTH + 3);
+	ck_assert_mem_eq(packet + BTH, bytes, 3);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("packet");
@@ -295,5 +331,6 @@ int main(void)
 	tcase_add_test(t, test_the_crc_is_that_of_ethernet);
 	tcase_add_test(t, test_groups_have_the_ethernet_addresses_of_groups);
 	tcase_add_test(t, test_a_frame_stays_what_it_is);
+	tcase_add_test(t, test_a_datagram_keeps_its_bytes_and_ports_and_has_the_identification_that_its_icrc_tells);
 	return run_suite("capture packet", t);
 }
