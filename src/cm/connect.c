@@ -38,11 +38,12 @@ int cm_listen(struct cm_cmd *c)
 
 	if (err)
 		return err;
+	/* Also of a call that fails: ucma_listen(). */
+	id->backlog = in->backlog && in->backlog <= MAX_BACKLOG ? (int)in->backlog : MAX_BACKLOG;
 	err = listen_start(id);
 	if (err)
 		return err == -EINVAL ? cm_wrong_state(c, id)
 				      : cm_wrong(c, "the identifier's port", cm_addr_port(&id->src), err);
-	id->backlog = in->backlog && in->backlog <= MAX_BACKLOG ? (int)in->backlog : MAX_BACKLOG;
 	return 0;
 }
 

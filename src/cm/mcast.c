@@ -197,8 +197,11 @@ static void tell_joined(struct cm_mcast *mcast)
 {
 	/* Without a source GID there is no address handle, which the kernel tells without a status (cma_make_mc_event()). */
 	const bool lost = cm_addr_is_lost(mcast->id->cm, &mcast->id->src);
-	struct cm_event *ev = cm_event_new(mcast->id, lost ? CM_EVENT_MULTICAST_ERROR : CM_EVENT_MULTICAST_JOIN, 0);
+	struct cm_event *ev;
 
+	if (!mcast->id->uid) /* which has no events: ucma_event_handler() */
+		return;
+	ev = cm_event_new(mcast->id, lost ? CM_EVENT_MULTICAST_ERROR : CM_EVENT_MULTICAST_JOIN, 0);
 	if (!ev)
 		return;
 	ev->mcast = mcast;

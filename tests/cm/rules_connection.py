@@ -150,6 +150,16 @@ def event_soon(f):
     return f.event() if poll.poll(2000) else "nothing"
 
 
+def backlog_of_refused_listen(t):
+    """A LISTEN that fails has set the backlog."""
+    with Ends(t.address, backlog=1) as ends:
+        numbers = [ends.routed(), ends.routed()]
+        result = ends.server.listen(ends.listener, 2)
+        for number in numbers:
+            ok(ends.client.connect(number))
+        t.say("cm-listen-refused-backlog", result, *(ends.server.event().name for _ in range(2)))
+
+
 def connect_backlog(t):
     """The second request waits for a place until the server has asked for the first."""
     ends = Ends(t.address, backlog=1)
@@ -347,7 +357,7 @@ def close_listener(t):
         t.say("cm-listen-destroy-established", ends.server.disconnect(child), ends.client.event())
 
 
-GROUPS = (timewait, connect_backlog, destroy_before_accept, without_device, without_connection, connect, connect_refused,
-          connect_other_type, path_of_connection, connect_stale, accept_stale, request_sent, accept, accept_data_197, accept_invalid,
+GROUPS = (timewait, connect_backlog, backlog_of_refused_listen, destroy_before_accept, without_device, without_connection, connect,
+          connect_refused, connect_other_type, path_of_connection, connect_stale, accept_stale, request_sent, accept, accept_data_197, accept_invalid,
           ready_to_use, notify, reject, reject_by_client, disconnect, destroy, close_listener, connect_without_answer)
 LAST = (accept_twice,)

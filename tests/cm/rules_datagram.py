@@ -130,11 +130,16 @@ def leave_drops_events(t):
 
 
 def uid_0_of_group(t):
-    """A group tells its own uid, whatever the identifier's is, and 0, too."""
+    """A group tells its own uid, whatever the identifier's is, and 0, too. If the identifier's is 0, nothing is told."""
     with File() as f:
         number = bound(f, t)
         ok(f.join(number, in4(GROUP), uid=0))
         t.say("cm-join-uid-0", "0", f.event(), f"uid={Event.of(f.answer.raw[:336]).uid}")
+    f = File()
+    number = f.new(ps=UDP, uid=0)
+    ok(f.bind(number, in4(t.address)))
+    ok(f.join(number, in4(GROUP)))
+    t.later(lambda: t.say("cm-join-id-uid-0", f.get()))
 
 
 GROUPS = (service_id, service_id_child, service_id_refused, join_checks, join_state, join, leave_drops_events, uid_0_of_group)
