@@ -358,6 +358,6 @@ def close_listener(t):
 
 
 GROUPS = (timewait, connect_backlog, backlog_of_refused_listen, destroy_before_accept, without_device, without_connection, connect,
-          connect_refused, connect_other_type, path_of_connection, connect_stale, accept_stale, request_sent, accept, accept_data_197, accept_invalid,
-          ready_to_use, notify, reject, reject_by_client, disconnect, destroy, close_listener, connect_without_answer)
+          connect_refused, connect_other_type, path_of_connection, connect_stale, accept_stale, request_sent, accept, accept_data_197,
+          accept_invalid, ready_to_use, notify, reject, reject_by_client, disconnect, destroy, close_listener, connect_without_answer)
 LAST = (accept_twice,)
