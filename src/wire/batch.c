@@ -2,6 +2,7 @@
 /* Datagrams are sent and received in batches. */
 #include <endian.h>
 #include <errno.h>
+#include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,16 @@
 enum {
 	TRIES = 4, /* of a call that fails because of errors that ICMP has told, each of which one call reports */
 	PIECES = 1 + UVD_SOCKET_IOV + 1, /* headers, payload, trailer */
+	SEGMENTS = 64, /* datagrams in one message, as Linux 4.18 has it; newer ones take more */
+	MESSAGE_BYTES = 65536, /* more than a message can have */
+	SEGMENTS_BYTES =
+		65535 - 40 - 8, /* of one message: what an IP packet of either version holds behind the UDP header */
+	MESSAGES = 16, /* in one system call that receives */
+};
+
+union socket_control {
+	struct cmsghdr header;
+	uint8_t room[CMSG_SPACE(sizeof(int))];
 };
 
 /*
@@ -38,12 +49,18 @@ static bool socket_may_be_told(int err)
 
 /* ---- send -------------------------------------------------------------------------------------------------------- */
 
+/*
+ * Datagrams of one length that follow each other to one address are one message: the kernel takes it through its layers once (UDP_SEGMENT)
+ * and cuts it up where the next layer cannot go on with it as a whole.
+ */
 struct uvd_socket_sender {
-	struct mmsghdr msg[UVD_SOCKET_BATCH];
-	struct uvd_socket_out *out[UVD_SOCKET_BATCH]; /* whose message it is */
-	union socket_name to[UVD_SOCKET_BATCH];
-	struct iovec iov[UVD_SOCKET_BATCH][PIECES];
+	struct uvd_socket_out *out[UVD_SOCKET_BATCH];
+	struct iovec iov[UVD_SOCKET_BATCH * PIECES];
 	uint8_t tail[UVD_SOCKET_BATCH][UVD_IB_TRAILER_MAX];
+	struct mmsghdr msg[UVD_SOCKET_BATCH];
+	unsigned int first[UVD_SOCKET_BATCH], num[UVD_SOCKET_BATCH]; /* the datagrams of message i */
+	union socket_name to[UVD_SOCKET_BATCH];
+	union socket_control control[UVD_SOCKET_BATCH];
 };
 
 struct uvd_socket_sender *uvd_socket_sender_new(void)
@@ -61,13 +78,27 @@ size_t uvd_socket_sender_bytes(void)
 	return sizeof(struct uvd_socket_sender);
 }
 
-/* Stores pad bytes and the ICRC behind the payload. Returns their length. */
-static size_t socket_put_tail(const struct uvd_socket *s, const struct uvd_socket_out *out, uint16_t to_port,
-			      uint32_t payload_len, uint8_t *tail)
+static uint32_t socket_payload_len(const struct uvd_socket_out *out)
 {
-	const struct uvd_udp_flow flow = { s->address.gid, out->to, s->address.port, to_port };
-	const uint32_t pad = uvd_packet_pad(payload_len);
-	uint32_t icrc = uvd_icrc_begin(&flow, 0, out->head, uvd_packet_bytes(out->head_len, payload_len));
+	uint32_t len = 0;
+
+	for (unsigned int i = 0; i < out->num_iov; i++)
+		len += out->iov[i].iov_len;
+	return len;
+}
+
+static uint16_t socket_port_of(const struct uvd_socket *s, const struct uvd_socket_out *out)
+{
+	return out->to_port ?: s->address.port;
+}
+
+/* Stores pad bytes and the ICRC behind the payload. Returns their length. */
+static size_t socket_put_tail(const struct uvd_socket *s, const struct uvd_socket_out *out, uint16_t ip_id,
+			      uint8_t *tail)
+{
+	const struct uvd_udp_flow flow = { s->address.gid, out->to, s->address.port, socket_port_of(s, out) };
+	const uint32_t payload_len = socket_payload_len(out), pad = uvd_packet_pad(payload_len);
+	uint32_t icrc = uvd_icrc_begin(&flow, ip_id, out->head, uvd_packet_bytes(out->head_len, payload_len));
 
 	icrc = uvd_crc32(icrc, out->head + UVD_BTH_BYTES, out->head_len - UVD_BTH_BYTES);
 	for (unsigned int i = 0; i < out->num_iov; i++)
@@ -78,38 +109,99 @@ static size_t socket_put_tail(const struct uvd_socket *s, const struct uvd_socke
 	return pad + UVD_ICRC_BYTES;
 }
 
-/* Makes message i of the batch. */
-static void socket_prepare(const struct uvd_socket *s, struct uvd_socket_sender *sender, unsigned int i,
-			   struct uvd_socket_out *out)
+static unsigned int socket_num_pieces(const struct uvd_socket_out *out)
 {
-	const uint16_t to_port = out->to_port ?: s->address.port;
-	struct iovec *iov = sender->iov[i];
-	unsigned int n = 0;
-	uint32_t payload_len = 0;
-
-	iov[n++] = (struct iovec){ out->head, out->head_len };
-	for (unsigned int j = 0; j < out->num_iov; j++) {
-		iov[n++] = out->iov[j];
-		payload_len += out->iov[j].iov_len;
-	}
-	iov[n++] = (struct iovec){ sender->tail[i], socket_put_tail(s, out, to_port, payload_len, sender->tail[i]) };
-	sender->out[i] = out;
-	sender->msg[i].msg_hdr = (struct msghdr){
-		.msg_name = &sender->to[i],
-		.msg_namelen = socket_name_of(&sender->to[i], &out->to, to_port, s->address.scope),
-		.msg_iov = iov,
-		.msg_iovlen = n,
-	};
+	return 1 + out->num_iov + 1;
 }
 
-/* Tells the tap of message i. Caller holds tap_lock. */
+/* Stores headers, payload and tail of a datagram: socket_num_pieces(). */
+static void socket_put_pieces(const struct uvd_socket *s, struct uvd_socket_out *out, uint16_t ip_id, struct iovec *iov,
+			      uint8_t *tail)
+{
+	*iov++ = (struct iovec){ out->head, out->head_len };
+	for (unsigned int i = 0; i < out->num_iov; i++)
+		*iov++ = out->iov[i];
+	*iov = (struct iovec){ tail, socket_put_tail(s, out, ip_id, tail) };
+}
+
+static uint32_t socket_bytes_of(const struct uvd_socket_out *out)
+{
+	return uvd_packet_bytes(out->head_len, socket_payload_len(out));
+}
+
+/* How many datagrams from `first` on, up to n, can be one message: all but the last one have the same length, and the last is no longer. */
+static unsigned int socket_count_segments(const struct uvd_socket *s, struct uvd_socket_out *const *out,
+					  unsigned int first, unsigned int n)
+{
+	const uint32_t bytes = socket_bytes_of(out[first]);
+	uint32_t sum = bytes, last = bytes;
+	unsigned int i;
+
+	for (i = first + 1; i < n && i - first < SEGMENTS && last == bytes; i++) {
+		last = socket_bytes_of(out[i]);
+		sum += last;
+		if (last > bytes || sum > SEGMENTS_BYTES || memcmp(&out[i]->to, &out[first]->to, sizeof(out[i]->to)) ||
+		    socket_port_of(s, out[i]) != socket_port_of(s, out[first]))
+			break;
+	}
+	return i - first;
+}
+
+/* Asks the kernel to cut message i into datagrams of so many bytes. */
+static void socket_set_segments(struct uvd_socket_sender *sender, unsigned int i, uint16_t bytes)
+{
+	struct msghdr *m = &sender->msg[i].msg_hdr;
+	struct cmsghdr *c = &sender->control[i].header;
+
+	m->msg_control = c;
+	m->msg_controllen = CMSG_LEN(sizeof(bytes));
+	*c = (struct cmsghdr){ m->msg_controllen, SOL_UDP, UDP_SEGMENT };
+	memcpy(CMSG_DATA(c), &bytes, sizeof(bytes));
+}
+
+/*
+ * Makes messages of the datagrams from `first` up to n. Returns their number. The kernel numbers the segments of a message of IPv4 from 0
+ * on in the identification, which the ICRC covers.
+ */
+static unsigned int socket_prepare(const struct uvd_socket *s, struct uvd_socket_sender *sender, unsigned int first,
+				   unsigned int n, bool segments)
+{
+	struct iovec *iov = sender->iov;
+	unsigned int num = 0;
+
+	for (unsigned int i = first; i < n; num++) {
+		struct uvd_socket_out *out = sender->out[i];
+		const unsigned int parts = segments ? socket_count_segments(s, sender->out, i, n) : 1;
+		struct msghdr *m = &sender->msg[num].msg_hdr;
+
+		*m = (struct msghdr){ .msg_name = &sender->to[num], .msg_iov = iov };
+		m->msg_namelen = socket_name_of(&sender->to[num], &out->to, socket_port_of(s, out), s->address.scope);
+		for (unsigned int j = 0; j < parts; j++, i++) {
+			socket_put_pieces(s, sender->out[i], j, iov, sender->tail[i]);
+			iov += socket_num_pieces(sender->out[i]);
+		}
+		m->msg_iovlen = iov - m->msg_iov;
+		sender->first[num] = i - parts;
+		sender->num[num] = parts;
+		if (parts > 1)
+			socket_set_segments(sender, num, socket_bytes_of(out));
+	}
+	return num;
+}
+
+/* Tells the tap of each datagram of message i. Caller holds tap_lock. */
 static void socket_tap_out(const struct uvd_socket *s, const struct uvd_socket_sender *sender, unsigned int i)
 {
-	const struct msghdr *m = &sender->msg[i].msg_hdr;
-	const struct uvd_udp_flow flow = { s->address.gid, sender->out[i]->to, s->address.port,
-					   socket_name_port(&sender->to[i]) };
+	const struct iovec *iov = sender->msg[i].msg_hdr.msg_iov;
 
-	s->tap(s->tap_user, &flow, m->msg_iov, m->msg_iovlen);
+	for (unsigned int j = 0; j < sender->num[i]; j++) {
+		const struct uvd_socket_out *out = sender->out[sender->first[i] + j];
+		const struct uvd_udp_flow flow = { s->address.gid, out->to, s->address.port, socket_port_of(s, out) };
+		const unsigned int pieces = socket_num_pieces(out);
+
+		s->tap(s->tap_user, &flow, iov, pieces);
+		iov += pieces;
+	}
 }
 
 /* sendmmsg() of messages from `first` on, up to message n. */
@@ -130,22 +222,32 @@ static int socket_send_some(struct uvd_socket *s, struct uvd_socket_sender *send
 	return sent;
 }
 
-/* Sends the batch of n messages. Returns how many were handled; fewer than n: the socket's buffer is full. */
+/* Sends the batch of n datagrams. Returns how many were handled; fewer than n: the socket's buffer is full. */
 static unsigned int socket_send_batch(struct uvd_socket *s, struct uvd_socket_sender *sender, unsigned int n)
 {
-	unsigned int done = 0, tries = 0;
+	unsigned int num = socket_prepare(s, sender, 0, n, atomic_load(&s->segments)), next = 0, done = 0, tries = 0;
 
-	while (done < n) {
-		const int sent = socket_send_some(s, sender, done, n);
+	while (next < num) {
+		const int sent = socket_send_some(s, sender, next, num);
 
 		if (sent > 0) {
 			for (int i = 0; i < sent; i++)
-				sender->out[done++]->err = 0;
+				for (unsigned int parts = sender->num[next++]; parts; parts--)
+					sender->out[done++]->err = 0;
 			tries = 0;
 		} else if (errno == EAGAIN) {
 			break;
-		} else if (errno != EINTR && (!socket_may_be_told(errno) || ++tries == TRIES)) {
+		} else if (errno == EINTR || (socket_may_be_told(errno) && ++tries < TRIES)) {
+			continue;
+		} else if (sender->num[next] > 1) {
+			/* The kernel has sent none of them. EIO: the interface's packets cannot be cut up. */
+			if (errno == EIO)
+				atomic_store(&s->segments, false);
+			num = socket_prepare(s, sender, done, n, false);
+			next = tries = 0;
+		} else {
 			sender->out[done++]->err = -errno;
+			next++;
 			tries = 0;
 		}
 	}
@@ -160,7 +262,7 @@ unsigned int uvd_socket_send(struct uvd_socket *s, struct uvd_socket_sender *sen
 	while (next < num) {
 		for (n = 0; n < UVD_SOCKET_BATCH && next < num; next++)
 			if (uvd_gid_is_ipv4(&out[next].to) == s->is_ipv4)
-				socket_prepare(s, sender, n++, &out[next]);
+				sender->out[n++] = &out[next];
 			else
 				out[next].err = -EAFNOSUPPORT;
 		done = socket_send_batch(s, sender, n);
@@ -173,23 +275,25 @@ unsigned int uvd_socket_send(struct uvd_socket *s, struct uvd_socket_sender *sen
 /* ---- receive ----------------------------------------------------------------------------------------------------- */
 
 struct uvd_socket_receiver {
-	struct mmsghdr msg[UVD_SOCKET_BATCH];
-	struct iovec iov[UVD_SOCKET_BATCH];
-	union socket_name from[UVD_SOCKET_BATCH];
+	struct mmsghdr msg[MESSAGES];
+	struct iovec iov[MESSAGES];
+	union socket_name from[MESSAGES];
+	union socket_control control[MESSAGES];
+	unsigned int num, next; /* messages that the kernel has given, and the first that is not taken */
+	uint32_t at; /* so much of it is taken */
 	struct uvd_socket_in in[UVD_SOCKET_BATCH];
-	uint8_t bytes[UVD_SOCKET_BATCH][UVD_IB_DATAGRAM_MAX];
+	uint8_t bytes[MESSAGES][MESSAGE_BYTES];
 };
 
 struct uvd_socket_receiver *uvd_socket_receiver_new(void)
 {
 	struct uvd_socket_receiver *r = calloc(1, sizeof(*r));
 
-	for (unsigned int i = 0; r && i < UVD_SOCKET_BATCH; i++) {
+	for (unsigned int i = 0; r && i < MESSAGES; i++) {
 		r->iov[i] = (struct iovec){ r->bytes[i], sizeof(r->bytes[i]) };
-		r->msg[i].msg_hdr = (struct msghdr){ .msg_name = &r->from[i],
-						     .msg_namelen = sizeof(r->from[i]),
-						     .msg_iov = &r->iov[i],
-						     .msg_iovlen = 1 };
+		r->msg[i].msg_hdr = (struct msghdr){
+			.msg_name = &r->from[i], .msg_iov = &r->iov[i], .msg_iovlen = 1, .msg_control = &r->control[i]
+		};
 	}
 	return r;
 }
@@ -204,18 +308,38 @@ size_t uvd_socket_receiver_bytes(void)
 	return sizeof(struct uvd_socket_receiver);
 }
 
-/* Stores what message i says, and prepares it for the next call. */
-static void socket_take(struct uvd_socket_receiver *r, unsigned int i)
+/* Returns the length of the message's datagrams, of which the last may be shorter. */
+static uint32_t socket_segment_of(struct uvd_socket_receiver *r, const struct mmsghdr *msg)
 {
-	struct msghdr *m = &r->msg[i].msg_hdr;
-	struct uvd_socket_in *in = &r->in[i];
+	struct msghdr m = msg->msg_hdr; /* CMSG_NXTHDR() has no pointer to a constant one */
+	int bytes;
 
-	socket_name_gid(&r->from[i], &in->from);
-	in->from_port = socket_name_port(&r->from[i]);
-	in->is_truncated = m->msg_flags & MSG_TRUNC;
-	in->bytes = r->bytes[i];
-	in->len = r->msg[i].msg_len;
-	m->msg_namelen = sizeof(r->from[i]);
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		if (c->cmsg_level != SOL_UDP || c->cmsg_type != UDP_GRO)
+			continue;
+		memcpy(&bytes, CMSG_DATA(c), sizeof(bytes));
+		return bytes;
+	}
+	return msg->msg_len;
+}
+
+/* Takes the next datagram of the messages that are here. */
+static void socket_take(struct uvd_socket_receiver *r, struct uvd_socket_in *in)
+{
+	const struct mmsghdr *msg = &r->msg[r->next];
+	const uint32_t left = msg->msg_len - r->at, segment = socket_segment_of(r, msg);
+	const uint32_t len = segment < left ? segment : left;
+
+	socket_name_gid(&r->from[r->next], &in->from);
+	in->from_port = socket_name_port(&r->from[r->next]);
+	in->is_truncated = msg->msg_hdr.msg_flags & MSG_TRUNC || len > UVD_IB_DATAGRAM_MAX;
+	in->bytes = r->bytes[r->next] + r->at;
+	in->len = len < UVD_IB_DATAGRAM_MAX ? len : UVD_IB_DATAGRAM_MAX;
+	r->at += len;
+	if (r->at == msg->msg_len) {
+		r->next++;
+		r->at = 0;
+	}
 }
 
 static void socket_tap_in(struct uvd_socket *s, const struct uvd_socket_in *in, unsigned int num)
@@ -230,21 +354,50 @@ static void socket_tap_in(struct uvd_socket *s, const struct uvd_socket_in *in, 
 	pthread_mutex_unlock(&s->tap_lock);
 }
 
-int uvd_socket_receive(struct uvd_socket *s, struct uvd_socket_receiver *r, const struct uvd_socket_in **in)
+/* Returns 0 or a negative errno: the socket is broken. */
+static int socket_receive_messages(struct uvd_socket *s, struct uvd_socket_receiver *r)
 {
 	int n, tries = 0;
 
-	*in = r->in;
+	r->num = r->next = 0;
+	for (unsigned int i = 0; i < MESSAGES; i++) {
+		r->msg[i].msg_hdr.msg_namelen = sizeof(r->from[i]);
+		r->msg[i].msg_hdr.msg_controllen = sizeof(r->control[i]);
+	}
 	do
-		n = recvmmsg(s->fd, r->msg, UVD_SOCKET_BATCH, MSG_DONTWAIT, NULL);
+		n = recvmmsg(s->fd, r->msg, MESSAGES, MSG_DONTWAIT, NULL);
 	while (n < 0 && (errno == EINTR || (socket_may_be_told(errno) && ++tries < TRIES)));
 	if (n < 0)
 		return errno == EAGAIN || socket_may_be_told(errno) ? 0 : -errno;
-	for (int i = 0; i < n; i++)
-		socket_take(r, i);
-	if (s->tap)
+	r->num = n;
+	return 0;
+}
+
+int uvd_socket_receive(struct uvd_socket *s, struct uvd_socket_receiver *r, const struct uvd_socket_in **in)
+{
+	int n = 0, err;
+
+	*in = r->in;
+	if (!uvd_socket_receiver_has_rest(r)) {
+		err = socket_receive_messages(s, r);
+		if (err)
+			return err;
+	}
+	while (n < UVD_SOCKET_BATCH && r->next < r->num)
+		socket_take(r, &r->in[n++]);
+	if (n && s->tap)
 		socket_tap_in(s, r->in, n);
 	return n;
+}
+
+bool uvd_socket_receiver_has_rest(const struct uvd_socket_receiver *r)
+{
+	return r->next < r->num;
+}
+
+bool uvd_socket_receiver_was_full(const struct uvd_socket_receiver *r)
+{
+	return r->num == MESSAGES;
 }
 
 bool uvd_socket_icrc_fits(const struct uvd_socket *s, const struct uvd_socket_in *in, const struct uvd_packet *packet,

@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 
 #include "wire/socket.h"
@@ -13,6 +14,7 @@ struct uvd_socket {
 	int fd;
 	struct uvd_socket_address address; /* as bound: no field is 0 for a default */
 	bool is_ipv4;
+	atomic_bool segments; /* the kernel cuts messages into datagrams */
 	uvd_socket_tap_fn *tap; /* NULL: none */
 	void *tap_user;
 	pthread_mutex_t tap_lock; /* held while datagrams are sent and the tap is told of them */

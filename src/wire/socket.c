@@ -116,6 +116,8 @@ static int socket_set_options(int fd, bool is_ipv4, uint32_t rcvbuf)
 		/* rxe and adapters send no UDP checksum; the ICRC protects their packets. */
 		err = err ?: socket_set(fd, IPPROTO_UDP, NO_CHECK6_RX, 1);
 	}
+	/* A kernel without it delivers each datagram alone. */
+	socket_set(fd, SOL_UDP, UDP_GRO, 1);
 	/* Without privilege the kernel gives what net.core.rmem_max and wmem_max allow, and says nothing. */
 	if (socket_set(fd, SOL_SOCKET, SO_RCVBUFFORCE, rcvbuf))
 		socket_set(fd, SOL_SOCKET, SO_RCVBUF, rcvbuf);
@@ -201,6 +203,7 @@ struct uvd_socket *uvd_socket_adopt(int fd, int *err)
 		return NULL;
 	pthread_mutex_init(&s->tap_lock, NULL);
 	s->fd = fd;
+	atomic_init(&s->segments, true);
 	s->is_ipv4 = name.sa.sa_family == AF_INET;
 	socket_name_gid(&name, &s->address.gid);
 	s->address.port = socket_name_port(&name);

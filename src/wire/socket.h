@@ -118,7 +118,7 @@ struct uvd_socket_in {
 
 struct uvd_socket_receiver;
 
-/* Memory for one thread to receive with: UVD_SOCKET_BATCH datagrams of UVD_IB_DATAGRAM_MAX bytes. NULL: there is none. */
+/* Memory for one thread to receive with, 1 MiB. NULL: there is none. */
 struct uvd_socket_receiver *uvd_socket_receiver_new(void);
 void uvd_socket_receiver_free(struct uvd_socket_receiver *receiver);
 /* Bytes of one, for accounts. */
@@ -127,9 +127,13 @@ size_t uvd_socket_receiver_bytes(void);
 /*
  * Receives what has arrived, without waiting: up to UVD_SOCKET_BATCH datagrams. Returns their number and *in, an array of the
  * receiver's. 0: nothing is there. A negative errno: the socket is broken (-EBADF, -ENOMEM); errors that ICMP has told are
- * none of these.
+ * none of these. A receiver that has a rest serves the same socket again.
  */
 int uvd_socket_receive(struct uvd_socket *s, struct uvd_socket_receiver *receiver, const struct uvd_socket_in **in);
+/* Are datagrams left that the last system call has brought? */
+bool uvd_socket_receiver_has_rest(const struct uvd_socket_receiver *receiver);
+/* Has the last system call brought as much as it can? Then there may be more. */
+bool uvd_socket_receiver_was_full(const struct uvd_socket_receiver *receiver);
 
 /*
  * Does the ICRC of a received datagram fit? `packet` is what uvd_packet_parse() has made of it. *ip_id: see

@@ -82,7 +82,9 @@ def test_the_captures_of_both_ends_have_the_same_packets_in_each_direction(own):
         sent, received = ways(files[end], end)[0], ways(files[1 - end], 1 - end)[1]
         assert sent == received and len(sent) > 60
         assert len(files[end]) == len(sent) + len(ways(files[end], end)[1])
-        assert {(p.sport, p.dport, p.id, p.ttl) for p in sent} == {(4791, 4791, 0, 64)}
+        assert {(p.sport, p.dport, p.ttl) for p in sent} == {(4791, 4791, 64)}
+        # The identification is the place in a message of packets of one length.
+        assert sent[0].id == 0 and all(p.id in (0, q.id + 1) for q, p in zip(sent, sent[1:])) and max(p.id for p in sent) > 1
     assert {p.opcode for p in files[0]} >= {0, 1, 2, 0x11, 0x64, 0x20, 0x21, 0x22, READ, 0x0d, 0x0e, 0x0f}
     # No answer is before its request.
     for packets in files:

@@ -13,98 +13,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "packets.h"
-#include "../suite.h"
+#include "ends.h"
 
 enum { MANY = 150, NO_CHECK6_TX = 101 };
 
-struct ends {
-	struct uvd_socket *a, *b;
-	struct uvd_socket_sender *sender;
-	struct uvd_socket_receiver *receiver;
-};
-
-static struct uvd_socket_address address_of(const char *text, uint16_t port)
-{
-	struct uvd_socket_address a = { .port = port };
-
-	ck_assert_int_eq(inet_pton(AF_INET6, text, &a.gid), 1);
-	return a;
-}
-
-static struct uvd_socket *open_at(const char *text, uint16_t port, uint32_t rcvbuf)
-{
-	struct uvd_socket_address a = address_of(text, port);
-	int fd, err;
-
-	a.rcvbuf = rcvbuf;
-	fd = uvd_socket_open_fd(&a, NULL);
-	return fd < 0 ? NULL : uvd_socket_adopt(fd, &err);
-}
-
-/* Opens both ends at a port that nobody else has: other tests may run beside this one. */
-static struct ends ends_open(const char *a, const char *b, uint32_t rcvbuf)
-{
-	struct ends e = { .sender = uvd_socket_sender_new(), .receiver = uvd_socket_receiver_new() };
-
-	srandom(getpid());
-	for (int i = 0; i < 100 && !(e.a && e.b); i++) {
-		const uint16_t port = 20000 + random() % 10000;
-
-		uvd_socket_free(e.a);
-		uvd_socket_free(e.b);
-		e.a = open_at(a, port, 0);
-		e.b = open_at(b, port, rcvbuf);
-	}
-	ck_assert(e.a && e.b && e.sender && e.receiver);
-	return e;
-}
-
-static void ends_close(struct ends *e)
-{
-	uvd_socket_free(e->a);
-	uvd_socket_free(e->b);
-	uvd_socket_sender_free(e->sender);
-	uvd_socket_receiver_free(e->receiver);
-}
-
-static struct uvd_socket_out out_of(const struct uvd_packet *p, const union ibv_gid *to, const uint8_t *payload)
-{
-	struct uvd_socket_out out = { .to = *to, .err = 1 };
-
-	out.head_len = uvd_packet_put_headers(p, out.head);
-	if (p->payload_len) {
-		out.num_iov = 2; /* in two pieces, of which the first has an odd length */
-		out.iov[0] = (struct iovec){ (void *)payload, p->payload_len / 2 | 1 };
-		out.iov[1] = (struct iovec){ (void *)(payload + (p->payload_len / 2 | 1)),
-					     p->payload_len - (p->payload_len / 2 | 1) };
-	}
-	return out;
-}
-
-static void wait_readable(struct uvd_socket *s)
-{
-	struct pollfd p = { .fd = uvd_socket_fd(s), .events = POLLIN };
-
-	ck_assert_int_eq(poll(&p, 1, 10000), 1);
-}
-
-/* Fills the datagrams with all opcodes in turn. */
-static void make_many(struct uvd_socket_out *out, unsigned int num, const union ibv_gid *to, const uint8_t *payload)
-{
-	for (unsigned int i = 0; i < num; i++) {
-		struct uvd_packet p = packet_of(all_opcodes[i % NUM_OPCODES], payload_of(all_opcodes[i % NUM_OPCODES]));
-
-		p.psn = i;
-		out[i] = out_of(&p, to, payload);
-	}
-}
-
-/* Receives that many, and checks that they arrive in order with the ICRC of identification 0. */
+/* Receives that many, and checks that they arrive in order with ICRCs whose identifications begin at 0 and count up. */
 static void expect_many(struct ends *e, unsigned int num, const uint8_t *payload)
 {
 	const struct uvd_socket_in *in;
 	unsigned int seen = 0;
+	uint16_t last = 0;
 
 	while (seen < num) {
 		int n;
@@ -123,7 +41,8 @@ static void expect_many(struct ends *e, unsigned int num, const uint8_t *payload
 			ck_assert_uint_eq(p.payload_len, payload_of(p.opcode));
 			ck_assert(!memcmp(p.payload, payload, p.payload_len));
 			ck_assert(uvd_socket_icrc_fits(e->b, &in[i], &p, &id));
-			ck_assert_uint_eq(id, 0);
+			ck_assert(!id || id == last + 1);
+			last = id;
 			ck_assert_mem_eq(&in[i].from, &uvd_socket_address(e->a)->gid, 16);
 			ck_assert_uint_eq(in[i].from_port, uvd_socket_address(e->a)->port);
 		}
@@ -155,7 +74,7 @@ static bool has_ipv6(void)
 	return s;
 }
 
-START_TEST(test_packets_in_batches_arrive_in_order_with_identification_0)
+START_TEST(test_packets_in_batches_arrive_in_order)
 {
 	exchange("::ffff:127.0.0.2", "::ffff:127.0.0.3");
 }
@@ -503,6 +422,31 @@ START_TEST(test_a_packet_longer_than_the_interface_carries_is_told_with_the_mtu)
 }
 END_TEST
 
+/* The kernel refuses a message whose datagrams are too long as a whole, with another errno. */
+START_TEST(test_each_packet_of_a_message_is_told_that_it_is_too_long)
+{
+	static uint8_t payload[2048];
+	struct uvd_socket_out out[6];
+	const struct uvd_socket_in *in;
+	struct ends e;
+
+	if (!enter_namespace(1500))
+		SKIP("no network namespaces here");
+	e = ends_open("::ffff:127.0.0.1", "::ffff:127.0.0.3", 0);
+	for (int i = 0; i < 6; i++) {
+		const struct uvd_packet p = packet_of(UVD_RC_SEND_MIDDLE, i && i < 5 ? 2048 : 1024);
+
+		out[i] = out_of(&p, &uvd_socket_address(e.b)->gid, payload);
+	}
+	ck_assert_uint_eq(uvd_socket_send(e.a, e.sender, out, 6), 6);
+	for (int i = 0; i < 6; i++)
+		ck_assert_int_eq(out[i].err, i && i < 5 ? -EMSGSIZE : 0);
+	wait_readable(e.b);
+	ck_assert_int_eq(uvd_socket_receive(e.b, e.receiver, &in), 2);
+	ends_close(&e);
+}
+END_TEST
+
 /* Nobody answers for the neighbour's address, so its packets wait in the kernel, and fill the socket's buffer. */
 START_TEST(test_a_full_buffer_stops_the_batch_and_the_rest_can_be_sent_later)
 {
@@ -528,7 +472,7 @@ START_TEST(test_a_full_buffer_stops_the_batch_and_the_rest_can_be_sent_later)
 	out[0].to = (union ibv_gid){ .raw = { 0xfd, 1 } }; /* counts as handled, too */
 	sent = uvd_socket_send(s, sender, out, MANY);
 	ck_assert_uint_ge(sent, 2);
-	ck_assert_uint_lt(sent, UVD_SOCKET_BATCH);
+	ck_assert_uint_lt(sent, MANY);
 	for (unsigned int i = 0; i < MANY; i++)
 		ck_assert_int_eq(out[i].err, !i ? -EAFNOSUPPORT : i < sent ? 0 : 1); /* 1: not touched */
 	ck_assert_uint_eq(uvd_socket_send(s, sender, out + sent, MANY - sent), 0);
@@ -542,7 +486,7 @@ int main(void)
 	TCase *t = tcase_create("socket");
 
 	tcase_set_timeout(t, 60);
-	tcase_add_test(t, test_packets_in_batches_arrive_in_order_with_identification_0);
+	tcase_add_test(t, test_packets_in_batches_arrive_in_order);
 	tcase_add_test(t, test_packets_over_ipv6_arrive);
 	tcase_add_test(t, test_a_datagram_over_ipv6_without_udp_checksum_arrives);
 	tcase_add_test(t, test_a_datagram_of_another_family_is_told_and_the_others_are_sent);
@@ -555,6 +499,7 @@ int main(void)
 	tcase_add_test(t, test_a_receive_buffer_holds_as_many_packets_as_is_said);
 	tcase_add_test(t, test_an_mtu_leaves_room_for_all_headers);
 	tcase_add_test(t, test_a_packet_longer_than_the_interface_carries_is_told_with_the_mtu);
+	tcase_add_test(t, test_each_packet_of_a_message_is_told_that_it_is_too_long);
 	tcase_add_test(t, test_a_full_buffer_stops_the_batch_and_the_rest_can_be_sent_later);
 	return run_suite("wire socket", t);
 }

@@ -100,6 +100,15 @@ struct touched {
 	unsigned int num;
 };
 
+static void defer_touched(struct touched *touched)
+{
+	for (unsigned int i = 0; i < touched->num; i++) {
+		wire_defer(touched->qps[i]);
+		soft_ref_put(&touched->qps[i]->ref);
+	}
+	touched->num = 0;
+}
+
 /* Takes over the reference. */
 static void touch(struct touched *touched, struct soft_qp *qp)
 {
@@ -109,6 +118,8 @@ static void touch(struct touched *touched, struct soft_qp *qp)
 			return;
 		}
 	}
+	if (touched->num == UVD_SOCKET_BATCH)
+		defer_touched(touched);
 	touched->qps[touched->num++] = qp;
 }
 
@@ -172,25 +183,29 @@ static void run_touched(struct wire_receiver *receiver, struct touched *touched)
 		wire->run(touched->qps[0], &receiver->worker);
 		return;
 	}
-	for (unsigned int i = 0; i < touched->num; i++) {
-		wire_defer(touched->qps[i]);
-		soft_ref_put(&touched->qps[i]->ref);
-	}
+	defer_touched(touched);
+}
+
+/* Delivers all that one system call brings. */
+static void receive_some(struct wire_receiver *receiver, struct uvd_socket *socket)
+{
+	struct touched touched = { .num = 0 };
+	const struct uvd_socket_in *in;
+
+	do {
+		const int num = uvd_socket_receive(socket, receiver->memory, &in);
+
+		for (int i = 0; i < num; i++)
+			receive_one(receiver->wire, socket, &in[i], &touched);
+	} while (uvd_socket_receiver_has_rest(receiver->memory));
+	run_touched(receiver, &touched);
 }
 
 static void receive_from(struct wire_receiver *receiver, struct uvd_socket *socket)
 {
-	const struct uvd_socket_in *in;
-	int num;
-
-	do {
-		struct touched touched = { .num = 0 };
-
-		num = uvd_socket_receive(socket, receiver->memory, &in);
-		for (int i = 0; i < num; i++)
-			receive_one(receiver->wire, socket, &in[i], &touched);
-		run_touched(receiver, &touched);
-	} while (num == UVD_SOCKET_BATCH && !atomic_load(&receiver->is_replaced));
+	do
+		receive_some(receiver, socket);
+	while (uvd_socket_receiver_was_full(receiver->memory) && !atomic_load(&receiver->is_replaced));
 }
 
 /* Receives until another thread has taken over, or the end. */
