@@ -373,12 +373,13 @@ static void advance(struct wire_responder *r, const struct part *part, bool is_e
 		return;
 	r->offset = 0;
 	r->msn = uvd_psn_add(r->msn, 1);
-	/* The requester must know before the receiver's client can answer. In the middle of a batch one acknowledgement serves more. */
+	/* The client first, which waits for this; it cannot answer by this QP before the acknowledgement, as this thread has the QP. */
+	r->ops->finish(r->user);
+	/* In the middle of a batch one acknowledgement serves more. */
 	if (is_end_of_batch) {
 		acknowledge_all(r);
 		r->ops->flush(r->user);
 	}
-	r->ops->finish(r->user);
 }
 
 /* Takes the next part of a message. Returns the number of its packets, at least 1. */

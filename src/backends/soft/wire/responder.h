@@ -15,7 +15,7 @@ struct wire_responder_ops {
 	/*
 	 * Executes the next part of a request: `length` bytes, from `offset` on. A write's are in the buffer; a READ's, or the old value of an
 	 * atomic, are there afterwards. is_copy: it is a READ that was executed before. If the outcome of the last part is soft_is_sent(), the
-	 * machine calls finish(), after it has sent what must be sent before the receive completes.
+	 * machine calls finish(), which completes the receive: of a READ or an atomic after the answer, whose bytes are in the buffer.
 	 */
 	struct soft_outcome (*take)(void *user, const struct soft_arrival *arrival, uint32_t offset, uint32_t length,
 				    bool is_last, bool is_copy);
