@@ -10,7 +10,8 @@
                       tests/vm/run-in-vm --rxe beside the kernel's
   bench.py scale      a million objects in one open file, ten thousand open files, in one process; --rounds 5 will do
   bench.py idle       resident memory of an idle daemon (root and /dev/cuse)
-  bench.py wire       packets of RoCE v2 and their checksum; over loopback beside plain datagrams. In processor time
+  bench.py wire       packets of RoCE v2 and their checksum; over loopback beside plain datagrams. In processor time. Then two
+                      engines over loopback, if there are perftest and qperf
   bench.py sim        requesters and responders on the wire in networks of up to 1,000 engines, in virtual time; takes no rounds
   bench.py fuzz       executions of the in-process fuzz targets, in processor time: the corpus in git again and again (replay), and inputs
                       that are each one change away from the last (mutate), which includes the change
@@ -293,16 +294,79 @@ def bench_fuzz(args):
     print("(us of processor time an execution)")
 
 
+class WireEnd:
+    """One end of a program of perftest, in an engine of its own on the wire over loopback."""
+
+    RUN = 'f=$1; shift; "$@" >$f 2>&1; p=$("$0" status --json | sed "s/.*.pid.:\\([0-9]*\\).*/\\1/"); cat /proc/$p/stat >>$f'
+
+    def __init__(self, folder, end, mtu, words):
+        self.out = folder / f"end{end}"
+        ctl = BUILD / "tools/uverbsctl"
+        command = [ctl, "run", "--persona", "rxe", "--mtu", str(mtu), "--wire", f"127.0.0.{2 + end}", "--", "sh", "-c", self.RUN]
+        self.process = subprocess.Popen([*command, ctl, self.out, *words, *["127.0.0.2"] * end], stderr=subprocess.DEVNULL)
+
+    def said(self):
+        """The program's row, and the engine's processor time in seconds."""
+        self.process.wait(100)
+        *lines, stat = self.out.read_text().splitlines()
+        row = [line.split() for line in lines if re.match(r" *[0-9]+ +[0-9]+ +[0-9.]+ ", line)]
+        if not row:
+            raise SystemExit("bench: " + "\n".join(lines))
+        return row[0], sum(map(int, stat.rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def wire_engines(mtu, words):
+    """Returns the client's row, and the processor time of both engines in seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        ends = []
+        for end in (0, 1):
+            ends.append(WireEnd(pathlib.Path(folder), end, mtu, words))
+            while not end and not any(":4855 " in line and " 0A " in line for line in open("/proc/net/tcp", encoding="ascii")):
+                time.sleep(0.02)
+        said = [end.said() for end in ends]
+    return said[1][0], sum(cpu for _, cpu in said)
+
+
+def udp_latency():
+    """qperf's half round trip of a blocking ping-pong by plain UDP, in us."""
+    with subprocess.Popen(["qperf"]) as server:
+        time.sleep(0.3)
+        said = subprocess.run(["qperf", "127.0.0.1", "-t", "1", "-m", "64", "udp_lat"], capture_output=True, text=True, check=True).stdout
+        server.terminate()
+    number, unit = re.search(r"latency *= *([0-9.]+) (\w+)", said).groups()
+    return float(number) * {"us": 1, "ms": 1000}[unit]
+
+
+def bench_wire_engines(program, args):
+    """Beside plain datagrams between two processes, in the same rounds."""
+    seen = {}
+    for _ in range(min(args.rounds, 7)):
+        for mtu, size, num in (4096, 1 << 20, 2000), (1024, 1 << 20, 1000):
+            row, cpu = wire_engines(mtu, ["ib_write_bw", "-F", "-x", "0", "-p", "18517", "-s", str(size), "-n", str(num)])
+            seen.setdefault((mtu, "engines s/GB"), []).append(cpu / (size * num / 1e9))
+            seen.setdefault((mtu, "engines MB/s"), []).append(float(row[3]))
+            for kind in ("plain", "pair"):
+                seen.setdefault((mtu, f"{kind} s/GB"), []).append(program.time(f"{kind}_{mtu}", args.count // 2) / mtu)
+        row, _ = wire_engines(1024, ["ib_send_lat", "-F", "-e", "-x", "0", "-p", "18517", "-s", "64", "-n", "2000"])
+        seen.setdefault((64, "engines us"), []).append(float(row[4]))
+        seen.setdefault((64, "plain us"), []).append(udp_latency())
+    for (size, kind), values in seen.items():
+        print(f"{size:6} {kind:16} {statistics.median(values):9.3f} {min(values):9.3f} {max(values):9.3f}")
+    print("(ib_write_bw of 1 MiB by path MTU, processor time of both engines; ib_send_lat of 64 bytes with events, and qperf udp_lat)")
+
+
 def bench_wire(args):
     program, sizes = Program([BUILD / "bench/wire"]), (64, 1024, 4096)
     print(f"{'':24} {'median':>9} {'min':>9} {'max':>9} {'s/GB':>9}")
-    for kinds, count in (("crc", "crc_tables", "packet", "packet_id"), args.count * 10), (("plain", "roce"), args.count // 10):
+    for kinds, count in (("crc", "crc_tables", "packet", "packet_id"), args.count * 10), (("plain", "pair", "roce"), args.count // 10):
         seen = measure({f"{kind}_{size}": (program, f"{kind}_{size}") for size in sizes for kind in kinds}, args.rounds, count)
         for label, times in seen.items():
             median, size = statistics.median(times), int(label.rsplit("_", 1)[1])
             print(f"{label:24} {median / 1000:9.3f} {min(times) / 1000:9.3f} {max(times) / 1000:9.3f} {median / size:9.3f}")
+    print("(us of processor time for one piece or packet: plain, pair and roce send and receive it)")
+    if shutil.which("ib_write_bw") and shutil.which("qperf"):
+        bench_wire_engines(program, args)
     program.stop()
-    print("(us of processor time for one piece or packet: plain and roce send and receive it)")
 
 
 def bench_sim(args):

@@ -3,15 +3,34 @@
  * wire: processor time of src/wire. "crc_SIZE" is the checksum as this CPU does it, "crc_tables_SIZE" by tables. "packet_SIZE" builds a
  * packet and its ICRC, and parses and checks it; "packet_id_SIZE" checks one whose IPv4 identification is not known.
  * "roce_SIZE" sends packets with a payload of SIZE bytes from one socket to another and checks them, "plain_SIZE" sends datagrams of
- * SIZE bytes between plain UDP sockets with the same calls. Both copy what arrives, as to a client's memory.
+ * SIZE bytes between plain UDP sockets with the same calls. Both copy what arrives, as to a client's memory. "pair_SIZE" does that between
+ * two processes, each of which waits for the other: the receiver asks for the next 32 datagrams while it takes 32. All take one message for each
+ * datagram, but for "roce".
  */
 #include <arpa/inet.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "wire/wire.h"
 
-#define BENCH_CLOCK CLOCK_PROCESS_CPUTIME_ID
+/* Processor time of this process, and of those that it had. */
+static uint64_t wire_cpu_ns(void)
+{
+	const int whose[] = { RUSAGE_SELF, RUSAGE_CHILDREN };
+	uint64_t us = 0;
+
+	for (int i = 0; i < 2; i++) {
+		struct rusage r;
+
+		getrusage(whose[i], &r);
+		us += (r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1000000ull + r.ru_utime.tv_usec + r.ru_stime.tv_usec;
+	}
+	return us * 1000;
+}
+#define BENCH_NOW wire_cpu_ns
 #include "clock.h"
 
 enum { BATCH = 32, MOST = UVD_IB_MTU_MAX };
@@ -97,21 +116,27 @@ static unsigned int bench_roce(struct wire_bench *w, unsigned long count, uint32
 	return BATCH;
 }
 
+/* Prepares the calls of a batch. */
+static void plain_prepare(struct wire_bench *w, uint32_t size)
+{
+	for (int i = 0; i < BATCH; i++) {
+		w->send_iov[i] = (struct iovec){ w->payload, size };
+		w->send[i].msg_hdr = (struct msghdr){ .msg_name = &w->plain_address,
+						      .msg_namelen = sizeof(w->plain_address),
+						      .msg_iov = &w->send_iov[i],
+						      .msg_iovlen = 1 };
+		w->receive_iov[i] = (struct iovec){ w->room[i], MOST };
+		w->receive[i].msg_hdr = (struct msghdr){ .msg_name = &w->names[i],
+							 .msg_namelen = sizeof(w->names[i]),
+							 .msg_iov = &w->receive_iov[i],
+							 .msg_iovlen = 1 };
+	}
+}
+
 static unsigned int bench_plain(struct wire_bench *w, unsigned long count, uint32_t size)
 {
 	while (count--) {
-		for (int i = 0; i < BATCH; i++) {
-			w->send_iov[i] = (struct iovec){ w->payload, size };
-			w->send[i].msg_hdr = (struct msghdr){ .msg_name = &w->plain_address,
-							      .msg_namelen = sizeof(w->plain_address),
-							      .msg_iov = &w->send_iov[i],
-							      .msg_iovlen = 1 };
-			w->receive_iov[i] = (struct iovec){ w->room[i], MOST };
-			w->receive[i].msg_hdr = (struct msghdr){ .msg_name = &w->names[i],
-								 .msg_namelen = sizeof(w->names[i]),
-								 .msg_iov = &w->receive_iov[i],
-								 .msg_iovlen = 1 };
-		}
+		plain_prepare(w, size);
 		if (sendmmsg(w->plain_from, w->send, BATCH, MSG_DONTWAIT) != BATCH)
 			return 0;
 		for (int done = 0, n; done < BATCH; done += n) {
@@ -123,6 +148,55 @@ static unsigned int bench_plain(struct wire_bench *w, unsigned long count, uint3
 		}
 	}
 	return BATCH;
+}
+
+/* The receiver's process: asks for a batch by a datagram, and takes those that have come meanwhile. */
+static int pair_receive(struct wire_bench *w, unsigned long count, uint32_t size, const struct sockaddr_in *to)
+{
+	struct pollfd p = { .fd = w->plain_to, .events = POLLIN };
+
+	plain_prepare(w, size);
+	for (unsigned long due = 0, asked = 0; due < count * BATCH;) {
+		int n;
+
+		while (asked < count && asked * BATCH < due + 2 * BATCH)
+			if (sendto(w->plain_to, "", 1, 0, (const void *)to, sizeof(*to)) == 1)
+				asked++;
+		n = recvmmsg(w->plain_to, w->receive, BATCH, MSG_DONTWAIT, NULL);
+		if (n < 0 && poll(&p, 1, 1000) <= 0)
+			return 1;
+		for (int i = 0; i < n; i++, due++)
+			memcpy(w->memory + due % BATCH * size, w->room[i], size);
+	}
+	return 0;
+}
+
+static unsigned int bench_pair(struct wire_bench *w, unsigned long count, uint32_t size)
+{
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+	int status = 1;
+	char byte;
+	pid_t pid;
+
+	if (getsockname(w->plain_from, (void *)&from, &len))
+		return 0;
+	pid = fork();
+	if (!pid)
+		_exit(pair_receive(w, count, size, &from));
+	plain_prepare(w, size);
+	for (unsigned long i = 0; i < count; i++) {
+		struct pollfd p = { .fd = w->plain_from, .events = POLLOUT };
+
+		if (recv(w->plain_from, &byte, 1, 0) != 1)
+			return 0;
+		for (int sent = 0, n; sent<BATCH; sent += n> 0 ? n : 0) {
+			n = sendmmsg(w->plain_from, w->send + sent, BATCH - sent, MSG_DONTWAIT);
+			if (n < 0)
+				poll(&p, 1, 1000);
+		}
+	}
+	return waitpid(pid, &status, 0) == pid && !status ? BATCH : 0;
 }
 
 #define SIZE(size) \
@@ -149,6 +223,10 @@ static unsigned int bench_plain(struct wire_bench *w, unsigned long count, uint3
 	static unsigned int plain_##size(void *arg, unsigned long count) \
 	{ \
 		return bench_plain(arg, count, size); \
+	} \
+	static unsigned int pair_##size(void *arg, unsigned long count) \
+	{ \
+		return bench_pair(arg, count, size); \
 	}
 
 SIZE(64)
@@ -158,6 +236,7 @@ SIZE(4096)
 #define ROWS(size) \
 	{ "crc_" #size, crc_##size }, { "crc_tables_" #size, crc_tables_##size }, { "packet_" #size, packet_##size }, \
 		{ "packet_id_" #size, packet_id_##size }, { "roce_" #size, roce_##size }, \
+		{ "pair_" #size, pair_##size }, \
 	{ \
 		"plain_" #size, plain_##size \
 	}
