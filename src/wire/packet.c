@@ -145,6 +145,14 @@ enum ibv_wr_opcode uvd_message_opcode(uint32_t is)
 	return is & UVD_HAS_IMMDT ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
 }
 
+uint32_t uvd_aeth_credits(uint8_t value)
+{
+	/* Powers of two, and between two of them their mean. */
+	if (value < 2)
+		return value;
+	return value % 2 ? 3u << (value - 3) / 2 : 1u << value / 2;
+}
+
 bool uvd_packet_fits_mtu(const struct uvd_packet *p, uint32_t mtu)
 {
 	const uint32_t is = opcodes[p->opcode].is;

@@ -167,13 +167,17 @@ enum uvd_aeth {
 	UVD_AETH_RNR = 0x20, /* value: the code of the RNR timer */
 	UVD_AETH_NAK_KIND = 0x60, /* value: the reason */
 
-	UVD_AETH_ACK = 0x1f, /* without a number of credits */
+	UVD_AETH_NO_CREDITS = 0x1f, /* a value of an acknowledgement: the responder does not count its receives */
+	UVD_AETH_ACK = UVD_AETH_ACK_KIND | UVD_AETH_NO_CREDITS,
 	UVD_AETH_SEQUENCE_ERROR = 0x60,
 	UVD_AETH_INVALID_REQUEST = 0x61,
 	UVD_AETH_ACCESS_ERROR = 0x62,
 	UVD_AETH_OPERATION_ERROR = 0x63,
 	UVD_AETH_INVALID_RD_REQUEST = 0x64,
 };
+
+/* Returns how many receives the value of an acknowledgement tells of, but for UVD_AETH_NO_CREDITS (the kernel's rvt_get_credit()). */
+uint32_t uvd_aeth_credits(uint8_t value);
 
 /* ---- a packet ---------------------------------------------------------------------------------------------------- */
 

@@ -400,6 +400,19 @@ START_TEST(test_numbers_are_compared_across_their_wrap)
 }
 END_TEST
 
+START_TEST(test_values_of_acknowledgements_are_numbers_of_credits)
+{
+	/* The table of the specification, 9.7.7.2.1. */
+	static const uint32_t credits[] = { 0,	  1,	2,    3,    4,	  6,	 8,	12,    16,   24,   32,
+					    48,	  64,	96,   128,  192,  256,	 384,	512,   768,  1024, 1536,
+					    2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768 };
+
+	ck_assert_uint_eq(sizeof(credits) / sizeof(credits[0]), UVD_AETH_NO_CREDITS);
+	for (uint8_t value = 0; value < UVD_AETH_NO_CREDITS; value++)
+		ck_assert_uint_eq(uvd_aeth_credits(value), credits[value]);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("packet");
@@ -420,5 +433,6 @@ int main(void)
 	tcase_add_test(t, test_a_place_in_a_message_has_its_operation);
 	tcase_add_test(t, test_the_length_of_a_payload_follows_its_place_and_the_mtu);
 	tcase_add_test(t, test_numbers_are_compared_across_their_wrap);
+	tcase_add_test(t, test_values_of_acknowledgements_are_numbers_of_credits);
 	return run_suite("wire packet", t);
 }

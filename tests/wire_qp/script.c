@@ -84,6 +84,8 @@ void trace_packet(struct machine *m, const struct uvd_packet *p)
 		trace(" old=%lu", p->original);
 	if (info->is & UVD_HAS_AETH)
 		trace(" m%u", p->msn);
+	if (info->is & UVD_HAS_AETH && p->opcode != UVD_RC_ACKNOWLEDGE && p->syndrome != UVD_AETH_ACK)
+		trace(" syndrome=%u", p->syndrome);
 	trace("; ");
 }
 
@@ -93,6 +95,10 @@ static bool read_name(const char *name, size_t len, struct uvd_packet *p)
 	p->opcode = UVD_RC_ACKNOWLEDGE;
 	if (!strncmp(name, "RNR", 3)) {
 		p->syndrome = UVD_AETH_RNR | atoi(name + 3);
+		return true;
+	}
+	if (!strncmp(name, "CREDITS", 7)) {
+		p->syndrome = UVD_AETH_ACK_KIND | atoi(name + 7);
 		return true;
 	}
 	for (int i = 0; i < SYNDROMES; i++) {
@@ -134,6 +140,10 @@ static void read_field(const char *text, struct uvd_packet *p)
 		p->swap_add = number;
 	else if (!strncmp(text, "old=", 4))
 		p->original = number;
+	else if (!strncmp(text, "credits=", 8))
+		p->syndrome = UVD_AETH_ACK_KIND | number;
+	else if (*text == 'm')
+		p->msn = strtoul(text + 1, NULL, 0);
 	else if (text[strlen(text) - 1] == 'B')
 		p->payload_len = number;
 	else

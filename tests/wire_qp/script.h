@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Packets as text, and a trace of what a machine does. A packet is "NAME+N FIELDS": N is its PSN, counted from FIRST_PSN; an
- * acknowledgement's name says its syndrome (ACK, RNR5, NAK_SEQ, NAK_REQ, NAK_ACC, NAK_OP). Fields: "256B" bytes of payload; "A" asks for an
- * acknowledgement; "S" solicited; "at=" and "len=" of a RETH; "key="; "imm="; "inv="; "add="; "old=" of an answer to an atomic; "m1" the MSN.
+ * acknowledgement's name says its syndrome (ACK, CREDITS5 with that value, RNR5, NAK_SEQ, NAK_REQ, NAK_ACC, NAK_OP). Fields: "256B" bytes
+ * of payload; "A" asks for an acknowledgement; "S" solicited; "at=" and "len=" of a RETH; "key="; "imm="; "inv="; "add="; "old=" of an
+ * answer to an atomic; "m1" the MSN; "credits=" of an answer with bytes, whose value is in the AETH.
  */
 #ifndef TESTS_WIRE_QP_SCRIPT_H
 #define TESTS_WIRE_QP_SCRIPT_H

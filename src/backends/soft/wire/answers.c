@@ -229,6 +229,15 @@ static bool is_answer_to_atomic_write(struct wire_requester *r, const struct uvd
 	return r->num && r->ops->peek(r->user, 0)->opcode == IBV_WR_ATOMIC_WRITE && p->psn == r->una && !p->payload_len;
 }
 
+/* The credits of an acknowledgement. One that acknowledges nothing new may bring some, too (hfi1's rc_rcv_resp()). */
+static void take_credits(struct wire_requester *r, const struct uvd_packet *p)
+{
+	if (!(uvd_opcode_info(p->opcode)->is & UVD_HAS_AETH) || (p->syndrome & UVD_AETH_KIND) != UVD_AETH_ACK_KIND)
+		return;
+	if (uvd_psn_diff(p->psn, r->una) >= -1 && uvd_psn_diff(p->psn, r->top) < 0)
+		wire_credits_told(&r->credits, p->syndrome & UVD_AETH_VALUE, p->msn);
+}
+
 static struct soft_outcome take_answer(struct wire_requester *r, const struct uvd_packet *packets, unsigned int *num,
 				       uint64_t now)
 {
@@ -237,6 +246,9 @@ static struct soft_outcome take_answer(struct wire_requester *r, const struct uv
 	unsigned int taken = *num;
 
 	*num = 1;
+	take_credits(r, packets);
+	if (!r->num)
+		return outcome;
 	if (!(is & (UVD_IS_READ | UVD_IS_ATOMIC))) {
 		/* A ghost: it answers what is answered already, or what was never sent. */
 		if (uvd_psn_diff(packets->psn, r->una) >= 0 && uvd_psn_diff(packets->psn, r->top) < 0)
@@ -275,12 +287,14 @@ static struct soft_outcome take_answer(struct wire_requester *r, const struct uv
 struct soft_outcome wire_requester_answers(struct wire_requester *r, const struct uvd_packet *packets, unsigned int num,
 					   uint64_t now)
 {
-	while (num && r->num) {
+	while (num) {
 		unsigned int taken = num;
 		struct soft_outcome outcome = take_answer(r, packets, &taken, now);
 
 		if (outcome.kind == SOFT_LOST)
 			return outcome;
+		/* The answer to a READ has them in its first packet and in its last one. */
+		take_credits(r, &packets[taken - 1]);
 		packets += taken;
 		num -= taken;
 	}

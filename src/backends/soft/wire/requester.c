@@ -23,6 +23,12 @@ uint32_t wire_requester_in_flight(const struct wire_requester *r)
 	return uvd_psn_diff(r->next, r->una);
 }
 
+/* How many READs does one of so many packets become? */
+static uint32_t slices_of(uint32_t packets)
+{
+	return (packets + WIRE_SLICE - 1) / WIRE_SLICE;
+}
+
 /* Requests that bring bytes back and are in flight, before the one at `at`: a slice of a READ counts as one. */
 static unsigned int reads_in_flight(struct wire_requester *r)
 {
@@ -34,7 +40,7 @@ static unsigned int reads_in_flight(struct wire_requester *r)
 
 		/* After going back, what is to be asked for again is not in flight. */
 		if (f->brings_back && sent > f->got)
-			num += (sent + WIRE_SLICE - 1) / WIRE_SLICE - f->got / WIRE_SLICE;
+			num += slices_of(sent) - f->got / WIRE_SLICE;
 	}
 	return num;
 }
@@ -109,10 +115,19 @@ static struct uvd_packet packet_of(const struct wire_requester *r, const struct 
 	};
 }
 
-/* Must the packet ask for an acknowledgement: at least each half window does, and its end. */
-static bool asks_for_ack(struct wire_requester *r, bool is_last)
+/*
+ * Does the request wait for a receive of the responder's? Once its first packet has been acknowledged, it has one, or its last packet
+ * will see.
+ */
+static bool lacks_credit(const struct wire_requester *r, const struct wire_flight *f)
 {
-	const bool asks = is_last || wire_requester_in_flight(r) + 1 >= r->window.size ||
+	return f->takes_receive && uvd_psn_diff(r->una, f->psn) <= 0 && wire_credits_lack(&r->credits, f->ssn);
+}
+
+/* Must the packet ask for an acknowledgement: at least each half window does, and its end. */
+static bool asks_for_ack(struct wire_requester *r, bool must_ask)
+{
+	const bool asks = must_ask || wire_requester_in_flight(r) + 1 >= r->window.size ||
 			  r->since_ack_req + 1 >= r->window.size / 2;
 
 	r->since_ack_req = asks ? 0 : r->since_ack_req + 1;
@@ -135,12 +150,13 @@ static void send_data_packet(struct wire_requester *r, const struct soft_send_wq
 			     const uint8_t *bytes, uint32_t len)
 {
 	const bool is_last = r->at_packet + 1 == f->packets;
+	const bool must_ask = is_last || lacks_credit(r, f);
 	struct uvd_packet p = packet_of(r, wqe, uvd_request_operation(wqe->opcode, !r->at_packet, is_last));
 
 	p.payload = bytes;
 	p.payload_len = len;
 	p.solicited = is_last && wqe->send_flags & IBV_SEND_SOLICITED;
-	p.ack_req = asks_for_ack(r, is_last);
+	p.ack_req = asks_for_ack(r, must_ask);
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV)
 		p.invalidate_rkey = wqe->invalidate_rkey;
 	else
@@ -173,6 +189,16 @@ static uint32_t window_left(const struct wire_requester *r)
 	const uint32_t sent = wire_requester_in_flight(r);
 
 	return sent < r->window.size ? r->window.size - sent : 0;
+}
+
+/* How many packets of the message, which has begun, may be sent now? */
+static uint32_t may_send_of(const struct wire_requester *r, const struct wire_flight *f)
+{
+	const uint32_t left = window_left(r);
+
+	if (!lacks_credit(r, f))
+		return left;
+	return left && !r->at_packet;
 }
 
 /* How many packets of the answer would the next READ request ask for? Slices end at multiples of WIRE_SLICE. */
@@ -212,7 +238,11 @@ static bool may_begin(struct wire_requester *r, const struct soft_send_wqe *wqe)
 {
 	if (r->num == WIRE_REQUESTS || is_fenced(r, wqe) || (is_packetless(wqe) && r->num))
 		return false;
-	return is_packetless(wqe) || window_left(r);
+	if (is_packetless(wqe))
+		return true;
+	if (soft_op_takes_receive(wqe->opcode) && !wire_credits_may_begin(&r->credits, r->num))
+		return false;
+	return window_left(r);
 }
 
 static struct soft_outcome end_packetless(struct wire_requester *r, const struct soft_send_wqe *wqe)
@@ -234,6 +264,7 @@ static struct soft_outcome end_packetless(struct wire_requester *r, const struct
 static struct soft_outcome begin(struct wire_requester *r, const struct soft_send_wqe *wqe)
 {
 	struct soft_outcome outcome;
+	struct wire_flight *f = wire_flight_of(r, r->num);
 
 	if (is_packetless(wqe))
 		return end_packetless(r, wqe);
@@ -246,11 +277,13 @@ static struct soft_outcome begin(struct wire_requester *r, const struct soft_sen
 	}
 	if (!r->num)
 		wire_requester_restore(r);
-	*wire_flight_of(r, r->num) = (struct wire_flight){
+	*f = (struct wire_flight){
 		.psn = r->next,
 		.packets = soft_packets(r->c.mtu_code, wqe->length),
 		.brings_back = soft_op_brings_back(wqe->opcode),
+		.takes_receive = soft_op_takes_receive(wqe->opcode),
 	};
+	f->ssn = wire_credits_begin(&r->credits, f->brings_back ? slices_of(f->packets) : 1, f->takes_receive);
 	r->num++;
 	return outcome;
 }
@@ -265,7 +298,7 @@ static uint32_t least3(uint32_t a, uint32_t b, uint32_t c)
 /* Sends packets of one message with data that one access has read. */
 static struct soft_outcome send_run_of(struct wire_requester *r, const struct soft_send_wqe *wqe, struct wire_flight *f)
 {
-	const uint32_t packets = least3(window_left(r), f->packets - r->at_packet, wire_packets_at_once(&r->c));
+	const uint32_t packets = least3(may_send_of(r, f), f->packets - r->at_packet, wire_packets_at_once(&r->c));
 	const uint32_t offset = r->at_packet * r->c.mtu, left = wqe->length - offset;
 	const uint32_t len = left < packets * r->c.mtu ? left : packets * r->c.mtu;
 	const uint8_t *bytes = NULL;
@@ -301,7 +334,7 @@ static struct soft_outcome send_some(struct wire_requester *r)
 	}
 	f = wire_flight_of(r, r->at);
 	if (!f->brings_back) {
-		struct soft_outcome outcome = window_left(r) ? send_run_of(r, wqe, f) : soft_no_answer;
+		struct soft_outcome outcome = may_send_of(r, f) ? send_run_of(r, wqe, f) : soft_no_answer;
 
 		if (!soft_is_sent(outcome))
 			return outcome;
@@ -347,7 +380,7 @@ bool wire_requester_may_send(struct wire_requester *r)
 		return may_begin(r, wqe);
 	if (wire_flight_of(r, r->at)->brings_back)
 		return may_read(r, slice_left(r, wire_flight_of(r, r->at)));
-	return window_left(r);
+	return may_send_of(r, wire_flight_of(r, r->at));
 }
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #define UVD_SOFT_WIRE_REQUESTER_H
 
 #include "backends/soft/endpoint/endpoint.h"
+#include "backends/soft/wire/credits.h"
 #include "backends/soft/wire/rtt.h"
 #include "backends/soft/wire/window.h"
 #include "wire/wire.h"
@@ -70,7 +71,8 @@ struct wire_requester_ops {
 struct wire_flight {
 	uint32_t psn, packets; /* a READ has as many as its answer */
 	uint32_t got; /* packets of the answer to a READ that have arrived */
-	bool brings_back;
+	bool brings_back, takes_receive;
+	uint32_t ssn; /* see credits.h */
 };
 
 struct wire_requester {
@@ -78,6 +80,7 @@ struct wire_requester {
 	void *user;
 	struct wire_connection c;
 	struct wire_window window;
+	struct wire_credits credits;
 	unsigned int max_rd_atomic;
 	uint64_t timeout_ns; /* 0: none */
 	int retry_cnt, rnr_retry; /* 7 RNR retries are no limit */
