@@ -303,6 +303,25 @@ uint64_t uvd_account_most(const struct uvd_account *account, enum uvd_resource r
 	return most;
 }
 
+void uvd_account_room(const struct uvd_account *account, enum uvd_resource res, uint64_t *used, uint64_t *max)
+{
+	uint64_t least = UINT64_MAX;
+
+	*used = 0;
+	*max = UINT64_MAX;
+	for (unsigned int i = 0; account && i < account->num; i++) {
+		const struct user *user = account->users[i];
+		const uint64_t has = atomic_load_explicit(&user->used[res], memory_order_relaxed);
+		const uint64_t may = uvd_user_limit(account->accounts, user, res), left = may > has ? may - has : 0;
+
+		if (may == UINT64_MAX || (left >= least && *max != UINT64_MAX))
+			continue;
+		least = left;
+		*used = has;
+		*max = may;
+	}
+}
+
 /* May the user hold n more than `used`? If not, *why says so. */
 static bool user_may_hold(const struct uvd_accounts *accounts, const struct user *user, enum uvd_resource res,
 			  uint64_t used, uint64_t n, struct uvd_refusal *why)

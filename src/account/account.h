@@ -38,6 +38,8 @@ enum uvd_resource {
 	UVD_RES_TRACES, /* traces that are being read from the control socket */
 	UVD_RES_METERS, /* counts of calls that are being read from it */
 	UVD_RES_CM_IDS, /* identifiers of the connection manager */
+	UVD_RES_FLIGHT, /* packets on the wire that wait for an answer. Charged also beyond the limit: see backends/soft/wire */
+	UVD_RES_INBOX, /* packets from the wire that wait for a thread */
 	UVD_RES_REGISTERED, /* bytes of clients' memory, in whole pages, that their objects have pinned */
 	UVD_RES_DM_BYTES, /* bytes of device memory */
 	UVD_RES_NAMED_XRCDS, /* XRC domains that a file stands for, which clients share: see struct uvd_payers */
@@ -76,6 +78,8 @@ enum {
 	UVD_WHOLE_CALLS = UVD_WHOLE_WORKERS - 32, /* of them, those that calls may occupy */
 	UVD_WHOLE_PARKED = 4096, /* calls that wait for an event */
 	UVD_WHOLE_CM_IDS = 65536, /* identifiers of the connection manager */
+	UVD_WHOLE_FLIGHT = 16384, /* packets without an answer: 256 full windows */
+	UVD_WHOLE_INBOX = 65536, /* packets that wait for threads: some 300 MB */
 	UVD_WHOLE_LOANS = 256, /* threads that lend out clients' threads, and the broker's children for them */
 	UVD_WHOLE_RINGS = 16382, /* of an adapter: a quarter of the kernel's vm.max_map_count, 65530 by default */
 	UVD_WHOLE_CONNECTIONS = 64, /* to the control socket, without root's */
@@ -206,6 +210,8 @@ int uvd_account_nice(const struct uvd_account *account, unsigned int more);
  * quota. NULL is nobody's. UINT64_MAX: any amount.
  */
 uint64_t uvd_account_most(const struct uvd_account *account, enum uvd_resource res);
+/* Stores what the user with the least room holds, and may hold. max: UINT64_MAX: any amount. NULL is nobody's. */
+void uvd_account_room(const struct uvd_account *account, enum uvd_resource res, uint64_t *used, uint64_t *max);
 /* Returns how much the first of the account's users holds now. */
 uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource res);
 

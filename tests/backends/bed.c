@@ -210,6 +210,7 @@ struct uvd_qp *make_qp(struct end *end, enum ibv_qp_type type, struct uvd_qp_ini
 	struct uvd_qp *qp = calloc(1, ops->size_qp);
 
 	qp->pd = end->side->pd;
+	qp->account = end->side->context->account;
 	qp->send_cq = init->send_cq = end->scq;
 	qp->recv_cq = init->recv_cq = end->rcq;
 	qp->qp_type = init->qp_type = type;

@@ -90,6 +90,8 @@ static void set(const char *words)
 		r->rnr_retry = value;
 	else if (!strncmp(words, "window ", 7))
 		r->window.size = value;
+	else if (!strncmp(words, "share ", 6))
+		r->share = value;
 	else if (!strncmp(words, "timeout ", 8))
 		r->timeout_ns = value;
 	else
@@ -110,6 +112,8 @@ static void statement(char *text)
 		machine_run(&machine);
 	} else if (!strcmp(text, "window")) {
 		trace("window %u; ", machine.requester.window.size);
+	} else if (!strcmp(text, "held")) {
+		trace("held %u; ", wire_requester_held(&machine.requester));
 	} else if (!strcmp(text, "resend")) {
 		wire_requester_resend(&machine.requester);
 		machine_run(&machine);

@@ -365,6 +365,7 @@ static int qp_transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int
 		if (cur == IBV_QPS_ERR && !qp->r_busy)
 			soft_recv_flush(qp, due);
 		soft_qp_error(qp, due);
+		soft_wire_error(qp);
 		return 0;
 	}
 	if (next == IBV_QPS_RTR && cur == IBV_QPS_INIT) {

@@ -383,6 +383,7 @@ static bool carrier_send(struct soft_wire_qp *w, uint32_t budget)
 		return true;
 	if (w->qp->qp.qp_type == IBV_QPT_UC)
 		return wire_uc_send(w, budget).kind != SOFT_LOST;
+	wire_share_ask(w, now);
 	return wire_requester_tick(&w->requester, now).kind != SOFT_LOST &&
 	       wire_requester_send(&w->requester, now, budget).kind != SOFT_LOST;
 }
@@ -409,8 +410,10 @@ static bool has_more(struct soft_wire_qp *w)
 /* Arms the QP's timer, unless it expires early enough. Caller holds qp->lock. */
 static void arm_timer(struct soft_wire_qp *w)
 {
-	const uint64_t at = is_reliable(w) ? wire_requester_deadline(&w->requester) : 0, now = uvd_now_ns();
+	uint64_t at = is_reliable(w) ? wire_requester_deadline(&w->requester) : 0, now = uvd_now_ns();
 
+	if (w->starves_until && (!at || w->starves_until < at))
+		at = w->starves_until;
 	if (!at || (w->timer_at && w->timer_at <= at) || soft_gone(w->qp))
 		return;
 	w->timer_at = at;
@@ -459,7 +462,7 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 	struct soft_wire *wire = w->wire;
 	struct soft_due due = { 0 };
 	struct wire_sender *sender;
-	bool more = false, kept;
+	bool more = false, starves = false, kept;
 
 	if (qp->state == IBV_QPS_ERR || (qp->state == IBV_QPS_SQE && soft_wire_is_connected(qp)))
 		soft_send_flush(qp, &due);
@@ -479,14 +482,15 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 		if (!kept)
 			return SOFT_WIRE_LOST;
 		more = wire_responder_is_reading(&w->responder) || has_more(w);
+		starves = is_reliable(w) && wire_requester_starves(&w->requester);
 	}
 	pthread_mutex_lock(&qp->lock);
 	if (soft_gone(qp)) {
-		wire_letters_free(qp, &w->work);
-		wire_letters_free(qp, &w->inbox);
+		wire_give_back(w);
 		return SOFT_WIRE_IDLE;
 	}
 	if (is_reliable(w)) {
+		wire_share_settle(w, wire_requester_held(&w->requester), starves);
 		qp->s_started = w->requester.num;
 		w->is_long = wire_requester_in_flight(&w->requester) * w->connection.mtu > WIRE_SHORT_BYTES;
 		arm_timer(w);

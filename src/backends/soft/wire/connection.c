@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "account/account.h"
 #include "backends/soft/wire/internal.h"
 
 bool wire_has_way(const struct soft_wire_qp *w)
@@ -16,13 +17,14 @@ bool wire_has_way(const struct soft_wire_qp *w)
 
 void wire_letters_free(struct soft_qp *qp, struct wire_letters *letters)
 {
-	struct wire_letter *letter;
-	uint64_t charged = 0;
+	uint64_t num = 0;
 
-	for (letter = letters->first; letter; letter = letter->next)
-		charged += letter->charged;
-	if (charged)
-		uvd_uncharge_bytes(qp->qp.account, charged);
+	for (const struct wire_letter *letter = letters->first; letter; letter = letter->next)
+		num++;
+	if (!num)
+		return;
+	uvd_uncharge_bytes(qp->qp.account, num * WIRE_LETTER_BYTES);
+	uvd_account_uncharge(qp->qp.account, UVD_RES_INBOX, num);
 	wire_letters_put(qp->dev->fabric->wire, letters->first);
 	letters->first = NULL;
 	letters->last = &letters->first;
@@ -32,20 +34,23 @@ void wire_letters_free(struct soft_qp *qp, struct wire_letters *letters)
 static struct wire_letter *letter_new(struct soft_qp *qp, const struct uvd_socket *socket,
 				      const struct uvd_socket_in *in, const struct uvd_packet *packet)
 {
-	const uint32_t size = sizeof(struct wire_letter) + packet->payload_len;
 	struct wire_letter *letter;
 
-	if (uvd_charge_bytes(qp->qp.account, size))
+	if (uvd_account_charge(qp->qp.account, UVD_RES_INBOX, 1))
 		return NULL;
+	if (uvd_charge_bytes(qp->qp.account, WIRE_LETTER_BYTES)) {
+		uvd_account_uncharge(qp->qp.account, UVD_RES_INBOX, 1);
+		return NULL;
+	}
 	letter = wire_letter_get(qp->dev->fabric->wire);
 	if (!letter) {
-		uvd_uncharge_bytes(qp->qp.account, size);
+		uvd_uncharge_bytes(qp->qp.account, WIRE_LETTER_BYTES);
+		uvd_account_uncharge(qp->qp.account, UVD_RES_INBOX, 1);
 		return NULL;
 	}
 	letter->next = NULL;
 	letter->from = in->from;
 	letter->to = uvd_socket_address(socket)->gid;
-	letter->charged = size;
 	letter->packet = *packet;
 	letter->packet.payload = letter->payload;
 	memcpy(letter->payload, packet->payload, packet->payload_len);
@@ -208,6 +213,19 @@ void soft_wire_start(struct soft_qp *qp)
 	r->max_rd_atomic = qp->attr.max_rd_atomic;
 }
 
+void wire_give_back(struct soft_wire_qp *w)
+{
+	wire_letters_free(w->qp, &w->work);
+	wire_letters_free(w->qp, &w->inbox);
+	wire_share_settle(w, 0, false);
+}
+
+void soft_wire_error(struct soft_qp *qp)
+{
+	if (qp->wire && !qp->s_busy)
+		wire_give_back(qp->wire);
+}
+
 void soft_wire_disconnect(struct soft_qp *qp)
 {
 	struct soft_wire_qp *w = qp->wire;
@@ -215,8 +233,7 @@ void soft_wire_disconnect(struct soft_qp *qp)
 	if (!w)
 		return;
 	qp->wire = NULL;
-	wire_letters_free(qp, &w->work);
-	wire_letters_free(qp, &w->inbox);
+	wire_give_back(w);
 	soft_timer_disarm(&qp->dev->fabric->timers, qp);
 	uvd_uncharge_bytes(qp->qp.account, sizeof(*w));
 	free(w);

@@ -27,11 +27,13 @@ enum {
 /* A packet that waits for its QP's thread. */
 struct wire_letter {
 	struct wire_letter *next;
-	uint32_t charged; /* bytes, to the QP's account */
 	union ibv_gid from, to;
 	struct uvd_packet packet; /* its payload is in `payload` */
 	uint8_t payload[];
 };
+
+/* What a letter costs the QP's account, whatever its payload: it has room for any. */
+enum { WIRE_LETTER_BYTES = sizeof(struct wire_letter) + UVD_IB_MTU_MAX };
 
 struct wire_letters {
 	struct wire_letter *first, **last;
@@ -125,6 +127,9 @@ struct soft_wire_qp {
 	bool resends; /* the port has come up: what was lost meanwhile goes out again. qp->lock */
 	struct wire_connection connection;
 	struct wire_letters inbox;
+	uint32_t flight; /* packets charged to the account. qp->lock */
+	uint64_t
+		starves_until; /* then it may send, whatever its user has in flight. CLOCK_MONOTONIC, ns; 0: it does not starve */
 	uint64_t timer_at; /* when the QP's timer expires; 0: it is not armed. qp->lock */
 
 	struct wire_letters work; /* taken out of the inbox */
@@ -177,6 +182,16 @@ bool wire_has_way(const struct soft_wire_qp *w);
 struct uvd_socket *wire_way_out(struct soft_device *dev, const struct uvd_port_config *port,
 				const struct ibv_ah_attr *ah);
 
+/* ---- share.c ----------------------------------------------------------------------------------------------------- */
+
+/*
+ * Sets how many packets the requester may have in flight, so that its user's QPs together have no more than the limit `flight`. Caller has
+ * s_busy, here and in the next function.
+ */
+void wire_share_ask(struct soft_wire_qp *w, uint64_t now);
+/* The requester has so many packets in flight now. starves: it would send if its share let it. Caller holds qp->lock. */
+void wire_share_settle(struct soft_wire_qp *w, uint32_t packets, bool starves);
+
 /* ---- unreliable.c: UC and UD ------------------------------------------------------------------------------------- */
 
 /* Sends messages of a UC QP, up to `budget` bytes. Returns SOFT_LOST or soft_sent. */
@@ -191,5 +206,7 @@ void wire_defer(struct soft_qp *qp);
 /* Is there little to do for the QP: no more than WIRE_SHORT_BYTES of payload, and no READ of more? */
 bool wire_is_short(struct soft_qp *qp);
 void wire_letters_free(struct soft_qp *qp, struct wire_letters *letters);
+/* Frees the packets that wait, and gives back what is charged for those in flight. Caller holds qp->lock; no thread has s_busy but its own. */
+void wire_give_back(struct soft_wire_qp *w);
 
 #endif

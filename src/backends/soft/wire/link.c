@@ -70,7 +70,7 @@ struct wire_letter *wire_letter_get(struct soft_wire *wire)
 		wire->num_letters--;
 	}
 	pthread_mutex_unlock(&wire->letters_lock);
-	return letter ?: malloc(sizeof(*letter) + UVD_IB_MTU_MAX);
+	return letter ?: malloc(WIRE_LETTER_BYTES);
 }
 
 void wire_letters_put(struct soft_wire *wire, struct wire_letter *first)

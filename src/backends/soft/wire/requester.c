@@ -12,6 +12,7 @@ void wire_requester_init(struct wire_requester *r, const struct wire_requester_o
 	r->user = user;
 	r->c = *c;
 	r->una = r->next = r->top = psn;
+	r->share = UINT32_MAX;
 	wire_window_init(&r->window, window);
 	wire_rtt_init(&r->rtt, psn ^ c->dest_qpn << 8);
 }
@@ -27,6 +28,19 @@ uint32_t wire_requester_in_flight(const struct wire_requester *r)
 static uint32_t slices_of(uint32_t packets)
 {
 	return (packets + WIRE_SLICE - 1) / WIRE_SLICE;
+}
+
+uint32_t wire_requester_held(const struct wire_requester *r)
+{
+	const uint32_t sent = uvd_psn_diff(r->top, r->una), in_flight = wire_requester_in_flight(r);
+	const uint32_t lost = sent < r->window.size ? sent : r->window.size;
+
+	return lost > in_flight ? lost : in_flight;
+}
+
+static uint32_t most_in_flight(const struct wire_requester *r)
+{
+	return r->share < r->window.size ? r->share : r->window.size;
 }
 
 /* Requests that bring bytes back and are in flight, before the one at `at`: a slice of a READ counts as one. */
@@ -127,8 +141,8 @@ static bool lacks_credit(const struct wire_requester *r, const struct wire_fligh
 /* Must the packet ask for an acknowledgement: at least each half window does, and its end. */
 static bool asks_for_ack(struct wire_requester *r, bool must_ask)
 {
-	const bool asks = must_ask || wire_requester_in_flight(r) + 1 >= r->window.size ||
-			  r->since_ack_req + 1 >= r->window.size / 2;
+	const bool asks = must_ask || wire_requester_in_flight(r) + 1 >= most_in_flight(r) ||
+			  r->since_ack_req + 1 >= most_in_flight(r) / 2;
 
 	r->since_ack_req = asks ? 0 : r->since_ack_req + 1;
 	return asks;
@@ -188,7 +202,7 @@ static uint32_t window_left(const struct wire_requester *r)
 {
 	const uint32_t sent = wire_requester_in_flight(r);
 
-	return sent < r->window.size ? r->window.size - sent : 0;
+	return sent < most_in_flight(r) ? most_in_flight(r) - sent : 0;
 }
 
 /* How many packets of the message, which has begun, may be sent now? */
@@ -212,7 +226,7 @@ static uint32_t slice_left(const struct wire_requester *r, const struct wire_fli
 static bool may_read(struct wire_requester *r, uint32_t packets)
 {
 	/* An answer that is larger than the window comes alone. */
-	if (packets > window_left(r) && wire_requester_in_flight(r))
+	if (!r->share || (packets > window_left(r) && wire_requester_in_flight(r)))
 		return false;
 	return reads_in_flight(r) < r->max_rd_atomic;
 }
@@ -381,6 +395,11 @@ bool wire_requester_may_send(struct wire_requester *r)
 	if (wire_flight_of(r, r->at)->brings_back)
 		return may_read(r, slice_left(r, wire_flight_of(r, r->at)));
 	return may_send_of(r, wire_flight_of(r, r->at));
+}
+
+bool wire_requester_starves(struct wire_requester *r)
+{
+	return !r->share && !r->rnr_at && !r->waits_for_older && r->ops->peek(r->user, r->at);
 }
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */

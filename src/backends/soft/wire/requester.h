@@ -81,6 +81,7 @@ struct wire_requester {
 	struct wire_connection c;
 	struct wire_window window;
 	struct wire_credits credits;
+	uint32_t share; /* packets that may be in flight, whatever the window; 0: it waits. The owner sets it */
 	unsigned int max_rd_atomic;
 	uint64_t timeout_ns; /* 0: none */
 	int retry_cnt, rnr_retry; /* 7 RNR retries are no limit */
@@ -121,6 +122,13 @@ void wire_requester_resend(struct wire_requester *r);
 uint64_t wire_requester_deadline(const struct wire_requester *r);
 /* Returns how many packets are in flight, those of answers to READs among them. */
 uint32_t wire_requester_in_flight(const struct wire_requester *r);
+/*
+ * Returns how many packets may be on the network, or come back: those in flight, and after going back what had been sent before, up to the
+ * window.
+ */
+uint32_t wire_requester_held(const struct wire_requester *r);
+/* Is there something that the share alone does not let it send? */
+bool wire_requester_starves(struct wire_requester *r);
 /* Is this packet, which an ICMP error quotes, in flight? */
 bool wire_requester_sent(const struct wire_requester *r, uint32_t psn);
 

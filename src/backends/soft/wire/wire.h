@@ -62,6 +62,8 @@ bool soft_wire_leads_to(const struct soft_request *req);
 struct soft_outcome soft_wire_send_datagram(struct soft_mover *m, struct soft_request *req);
 /* The QP goes to RTS: it begins to send with its PSN. Caller holds qp->lock. */
 void soft_wire_start(struct soft_qp *qp);
+/* The QP has gone into ERR: what waits for it, and what it has in flight, is no longer charged. Caller holds qp->lock. */
+void soft_wire_error(struct soft_qp *qp);
 /* Frees qp->wire, if it has one. Caller holds qp->lock; no thread has s_busy or r_busy. */
 void soft_wire_disconnect(struct soft_qp *qp);
 
