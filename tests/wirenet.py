@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Two network namespaces with a link between them, and programs of the distribution at both ends."""
+import concurrent.futures
+import ctypes
+import os
 import pathlib
 import re
+import socket
 import subprocess
 import time
 
@@ -31,6 +35,31 @@ class Net:
             shell(*self.enter(end), "ip", "link", "set", f"wire{end}", "mtu", str(mtu), "up")
             shell(*self.enter(end), "ip", "addr", "add", f"{four}/24", "dev", f"wire{end}")
             shell(*self.enter(end), "ip", "addr", "add", f"{six}/64", "dev", f"wire{end}", "nodad")
+        for end in (0, 1):
+            for address in ADDRESSES[1 - end]:
+                self.reach(end, address)
+
+    def reach(self, end, address):
+        """
+        Connects to an address of the other end, which leaves neighbours at both ends. The kernel's rxe looks for a neighbour with
+        the interface's link-local address and gives up after a second, but that address is tentative in the link's first seconds.
+        """
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with self.socket_at(1 - end, family) as there, self.socket_at(end, family) as here:
+            there.bind((address, 0))
+            there.listen()
+            here.settimeout(STUCK)
+            here.connect(there.getsockname())
+
+    def socket_at(self, end, family):
+        def made():  # by a thread that ends in that namespace
+            pid = self.holders[end].pid if self.holders[end] else os.getpid()
+            with open(f"/proc/{pid}/ns/net", "rb") as namespace:
+                if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0):
+                    raise OSError(ctypes.get_errno(), "setns")
+            return socket.socket(family)
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            return thread.submit(made).result()
 
     def enter(self, end):
         return ("nsenter", "-t", str(self.holders[end].pid), "-n") if self.holders[end] else ()
