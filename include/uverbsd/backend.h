@@ -50,7 +50,7 @@ enum uvd_rereg { UVD_REREG_CHANGED, UVD_REREG_NEW };
 enum uvd_fate {
 	UVD_FATE_DELIVER,
 	UVD_FATE_LOSE, /* it does not arrive; a reliable QP sends it again after its time-out */
-	UVD_FATE_HOLD, /* it arrives behind the QP's next message, or after hold_ns if there is none until then */
+	UVD_FATE_HOLD, /* it arrives behind the QP's next message (or packet), or after hold_ns if there is none until then */
 };
 
 struct uvd_message {
@@ -60,6 +60,8 @@ struct uvd_message {
 	bool may_hold; /* else UVD_FATE_HOLD is no choice: the QP is reliable, or the network holds another one of it */
 	enum uvd_fate fate; /* at first UVD_FATE_DELIVER */
 	uint64_t hold_ns;
+	bool is_packet; /* it is one packet on the wire, of any type of QP, answers and retries included */
+	uint64_t delay_ns; /* a packet arrives so much later; at first 0, filters add to it. Of a message it means nothing */
 };
 
 /* A completion that the backend is about to give to the client. */

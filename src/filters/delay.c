@@ -63,6 +63,7 @@ static const struct uvd_plugin_option delay_options[] = {
 	DELAY_OPS(DELAY_OPTION)
 	UVD_CM_COMMANDS(DELAY_CM_OPTION)
 	UVD_WC_OPTIONS(DELAY_WC_OPTION)
+	{ "packet", NULL, "TIME[@N|@N+|%P]", "packets on the wire arrive later, of all QPs, answers included" },
 	{ "seed", "1", "N", "which calls a percentage chooses" },
 	/* clang-format on */
 	{},
@@ -75,7 +76,7 @@ struct delay_rule {
 
 struct delay {
 	struct uvd_ibdev *dev;
-	struct delay_rule ops[DELAY_OP_NUM], wcs[UVD_WC_KINDS], cms[UVD_CM_NUMBERS];
+	struct delay_rule ops[DELAY_OP_NUM], wcs[UVD_WC_KINDS], cms[UVD_CM_NUMBERS], packet;
 };
 
 static int delay_rule_init(struct delay_rule *rule, const struct uvd_plugin_values *values, const char *name,
@@ -127,6 +128,7 @@ static void delay_tell_rules(void *data, uvd_filter_tell_fn tell, void *arg)
 		uvd_rule_count_tell(&f->cms[i].when.count, tell, arg);
 	for (unsigned int i = 0; i < UVD_WC_KINDS; i++)
 		uvd_rule_count_tell(&f->wcs[i].when.count, tell, arg);
+	uvd_rule_count_tell(&f->packet.when.count, tell, arg);
 }
 
 static int delay_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
@@ -144,7 +146,11 @@ static int delay_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 	for (unsigned int i = 0; i < UVD_WC_KINDS && !err; i++)
 		err = delay_rule_init(&f->wcs[i], values, uvd_wc_names[i], seed + i);
 	if (!err)
+		err = delay_rule_init(&f->packet, values, "packet", seed);
+	if (!err)
 		err = delay_check_backend(f);
+	if (!err && f->packet.when.set)
+		err = uvd_filter_needs_network(dev, "delay");
 	if (err) {
 		free(f);
 		return err;
@@ -220,6 +226,23 @@ static void delay_completion(void *data, const struct uvd_next *next, struct uvd
 			(unsigned long long)(of_kind ?: of_any), (unsigned long long)(ns / 1000));
 }
 
+static void delay_message(void *data, const struct uvd_next *next, struct uvd_message *message)
+{
+	struct delay *f = data;
+	uint64_t number;
+
+	uvd_next_carry_message(next, message);
+	if (!message->is_packet)
+		return;
+	number = uvd_rule_applies(&f->packet.when);
+	if (!number || message->fate == UVD_FATE_LOSE)
+		return;
+	uvd_rule_count_done(&f->packet.when.count);
+	message->delay_ns += f->packet.ns;
+	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter delay: QP 0x%x, packet %llu: %llu us", f->dev->config.ibdev,
+			message->qp->qp_num, (unsigned long long)number, (unsigned long long)(f->packet.ns / 1000));
+}
+
 #define DELAY_ENTRY(op) .op = delay_##op,
 /* clang-format off */
 const struct uvd_filter uvd_filter_delay = {
@@ -232,5 +255,6 @@ const struct uvd_filter uvd_filter_delay = {
 	DELAY_OPS(DELAY_ENTRY)
 	.ring_doorbell = delay_doorbell,
 	.carry_completion = delay_completion,
+	.carry_message = delay_message,
 };
 /* clang-format on */

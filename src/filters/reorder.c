@@ -19,7 +19,8 @@ struct reorder {
 };
 
 static const struct uvd_plugin_option reorder_options[] = {
-	{ "when", NULL, "@N|@N+|%P", "which messages of unreliable QPs are held back (default: all that can be)" },
+	{ "when", NULL, "@N|@N+|%P",
+	  "which messages of unreliable QPs, or packets on the wire, are held back (default: all that can be)" },
 	{ "hold", "10ms", "TIME", "for how long at most, if the QP sends no other message" },
 	{ "seed", "1", "N", "which messages a percentage chooses" },
 	{},
@@ -74,7 +75,7 @@ static void reorder_carry_message(void *data, const struct uvd_next *next, struc
 	uint64_t number;
 
 	uvd_next_carry_message(next, message);
-	if (reorder_is_reliable(message->qp))
+	if (reorder_is_reliable(message->qp) && !message->is_packet)
 		return;
 	/* Each message counts, also one that cannot be held: else the numbers would depend on when held ones arrive. */
 	number = uvd_rule_applies(&f->when);

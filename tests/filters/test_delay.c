@@ -49,12 +49,12 @@ END_TEST
 START_TEST(test_these_operations_can_be_delayed_and_the_end_of_no_object)
 {
 #define DELAYS(ret, op, ...) { #op, !!uvd_filter_delay.op },
-	static const char *const known[] = { "query_device",  "alloc_context",	 "alloc_pd",	  "reg_mr",
-					     "rereg_mr",      "alloc_mw",	 "create_ah",	  "create_cq",
-					     "poll_cq",	      "req_notify_cq",	 "resize_cq",	  "create_srq",
-					     "modify_srq",    "query_srq",	 "post_srq_recv", "create_qp",
-					     "modify_qp",     "query_qp",	 "post_send",	  "post_recv",
-					     "ring_doorbell", "carry_completion" };
+	static const char *const known[] = { "query_device",  "alloc_context",	  "alloc_pd",	   "reg_mr",
+					     "rereg_mr",      "alloc_mw",	  "create_ah",	   "create_cq",
+					     "poll_cq",	      "req_notify_cq",	  "resize_cq",	   "create_srq",
+					     "modify_srq",    "query_srq",	  "post_srq_recv", "create_qp",
+					     "modify_qp",     "query_qp",	  "post_send",	   "post_recv",
+					     "ring_doorbell", "carry_completion", "carry_message" };
 	const struct {
 		const char *name;
 		bool delays;

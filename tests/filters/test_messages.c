@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The filters `loss` and `reorder`: which messages they choose. tests/backends/test_network.c has what becomes of them. */
+/* The filters `loss` and `reorder`, and `delay` of packets: which messages they choose. tests/backends/test_network.c has what becomes of them. */
 #include "bed.h"
 
 static void setup(void)
@@ -12,16 +12,23 @@ static void teardown(void)
 	harness_close(&h);
 }
 
-/* Shows the filters a message of a QP of this type. */
-static struct uvd_message carried(enum ibv_qp_type type, bool may_hold)
+static struct uvd_message carried_as(enum ibv_qp_type type, bool may_hold, bool is_packet)
 {
 	struct uvd_context context = { .dev = &h.dev->ib };
 	struct uvd_pd pd = { .context = &context };
 	struct uvd_qp qp = { .pd = &pd, .qp_type = type };
-	struct uvd_message message = { .qp = &qp, .opcode = IBV_WR_SEND, .length = 100, .may_hold = may_hold };
+	struct uvd_message message = {
+		.qp = &qp, .opcode = IBV_WR_SEND, .length = 100, .may_hold = may_hold, .is_packet = is_packet
+	};
 
 	h.dev->ib.ops->carry_message(&message);
 	return message;
+}
+
+/* Shows the filters a message of a QP of this type. */
+static struct uvd_message carried(enum ibv_qp_type type, bool may_hold)
+{
+	return carried_as(type, may_hold, false);
 }
 
 /* Writes the fates of nine messages of each type, in turn: '-', L(ost) or H(eld). */
@@ -126,6 +133,33 @@ START_TEST(test_a_message_is_held_for_the_time_of_the_option_if_it_can_be)
 }
 END_TEST
 
+START_TEST(test_packets_of_all_types_of_qps_are_held)
+{
+	bed_add("reorder:when=@2");
+	ck_assert_int_eq(carried_as(IBV_QPT_RC, true, true).fate, UVD_FATE_DELIVER);
+	ck_assert_int_eq(carried_as(IBV_QPT_RC, true, true).fate, UVD_FATE_HOLD);
+	ck_assert_int_eq(carried_as(IBV_QPT_RC, true, true).fate, UVD_FATE_DELIVER);
+}
+END_TEST
+
+START_TEST(test_packets_are_delayed_and_messages_are_not)
+{
+	bed_add("delay:packet=5ms@3");
+	ck_assert_uint_eq(carried(IBV_QPT_UD, true).delay_ns, 0);
+	for (int i = 1; i <= 4; i++)
+		ck_assert_uint_eq(carried_as(IBV_QPT_RC, true, true).delay_ns, i == 3 ? 5000000 : 0);
+}
+END_TEST
+
+START_TEST(test_a_lost_packet_is_not_delayed)
+{
+	bed_add("loss:rc=@1");
+	bed_add("delay:packet=5ms");
+	ck_assert_int_eq(carried_as(IBV_QPT_RC, true, true).fate, UVD_FATE_LOSE);
+	ck_assert_uint_eq(carried_as(IBV_QPT_RC, true, true).delay_ns, 5000000);
+}
+END_TEST
+
 START_TEST(test_a_message_that_cannot_be_held_counts)
 {
 	bed_add("reorder:when=@3");
@@ -170,6 +204,7 @@ START_TEST(test_a_backend_without_a_network_has_no_such_filter)
 	harness_close(&h);
 	harness_open_with(&h, "null", &uvd_mem_self);
 	ck_assert_int_eq(uvd_device_filter_add(h.dev, "loss", error), -EOPNOTSUPP);
+	ck_assert_int_eq(uvd_device_filter_add(h.dev, "delay:packet=1ms", error), -EOPNOTSUPP);
 	ck_assert_int_eq(uvd_device_filter_add(h.dev, "reorder", error), -EOPNOTSUPP);
 	ck_assert_ptr_nonnull(strstr(error, "filter reorder does not begin: EOPNOTSUPP"));
 }
@@ -182,6 +217,9 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, test_the_messages_that_the_user_chose_are_lost_or_held, 0, UV_ARRAY_SIZE(rules));
+	tcase_add_test(tc, test_packets_of_all_types_of_qps_are_held);
+	tcase_add_test(tc, test_packets_are_delayed_and_messages_are_not);
+	tcase_add_test(tc, test_a_lost_packet_is_not_delayed);
 	tcase_add_test(tc, test_a_seed_decides_which_messages_are_lost);
 	tcase_add_test(tc, test_a_seed_decides_which_messages_are_held);
 	tcase_add_test(tc, test_rules_of_one_filter_choose_independently_of_each_other);

@@ -231,7 +231,7 @@ struct soft_request {
 	struct soft_arrival arrival; /* for the responder */
 	uint32_t dest_qpn;
 	enum uvd_fate fate;
-	uint64_t hold_ns;
+	uint64_t hold_ns, delay_ns; /* delay_ns: of a packet on the wire */
 	struct soft_held *held; /* the transport has set it: the message, which the network holds back */
 };
 

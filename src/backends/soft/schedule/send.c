@@ -46,19 +46,23 @@ struct soft_request soft_send_request(struct soft_qp *qp, struct soft_send_wqe *
 static void send_ask_filters(struct soft_request *req)
 {
 	const struct uvd_backend *ops = req->qp->dev->ibdev->ops;
-	const bool may_hold =
-		!soft_is_reliable(req->qp) && !req->qp->s_held && req->wqe->length <= SOFT_CHUNK - SOFT_GRH_BYTES;
+	const bool is_packet = soft_wire_leads_to(req);
+	const bool may_hold = is_packet ? !soft_wire_holds(req->qp)
+					: !soft_is_reliable(req->qp) && !req->qp->s_held &&
+						  req->wqe->length <= SOFT_CHUNK - SOFT_GRH_BYTES;
 	struct uvd_message message = {
 		.qp = &req->qp->qp,
 		.opcode = req->wqe->opcode,
 		.length = req->wqe->length,
 		.may_hold = may_hold,
+		.is_packet = is_packet,
 	};
 
 	/* The filters may have been removed meanwhile: then this is soft_carry_message(). */
 	ops->carry_message(&message);
 	req->fate = message.fate != UVD_FATE_HOLD || may_hold ? message.fate : UVD_FATE_DELIVER;
 	req->hold_ns = message.hold_ns;
+	req->delay_ns = message.delay_ns;
 }
 
 static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *req)

@@ -26,10 +26,11 @@ void carrier_flush(void *user)
 	else
 		wire_count_sent(w->qp, w->socket, sender, 0);
 	sender->num = 0;
+	wire_later_flushed(w);
 }
 
-/* Asks the filters whether the network loses the packet. They know messages: an answer counts as one of its request's kind. */
-static bool is_lost_by_filter(struct soft_wire_qp *w, const struct uvd_packet *packet)
+/* Asks the filters what the network does with the packet. They know messages: an answer counts as one of its request's kind. */
+static struct uvd_message carrier_ask_filters(struct soft_wire_qp *w, const struct uvd_packet *packet)
 {
 	const struct uvd_backend *ops = w->qp->dev->ibdev->ops;
 	const uint32_t is = uvd_opcode_info(packet->opcode)->is;
@@ -37,24 +38,29 @@ static bool is_lost_by_filter(struct soft_wire_qp *w, const struct uvd_packet *p
 		.qp = &w->qp->qp,
 		.opcode = is & UVD_IS_READ ? IBV_WR_RDMA_READ : uvd_message_opcode(is),
 		.length = packet->payload_len,
+		.may_hold = !w->held_nr,
+		.is_packet = true,
 	};
 
+	if (!soft_is_filtered(w->qp))
+		return message;
 	/* The filters may have been removed meanwhile: then this is soft_carry_message(). */
 	ops->carry_message(&message);
-	return message.fate == UVD_FATE_LOSE;
+	return message;
 }
 
 void carrier_transmit(void *user, const struct uvd_packet *packet)
 {
 	struct soft_wire_qp *w = user;
 	struct wire_sender *sender = w->sender;
+	const struct uvd_message message = carrier_ask_filters(w, packet);
 	struct uvd_socket_out *out;
 
-	if (soft_is_filtered(w->qp) && is_lost_by_filter(w, packet))
+	if (message.fate == UVD_FATE_LOSE)
 		return;
 	if (sender->num == UVD_SOCKET_BATCH)
 		carrier_flush(w);
-	out = &sender->out[sender->num++];
+	out = &sender->out[sender->num];
 	out->to = w->peer;
 	out->to_port = 0;
 	out->head_len = uvd_packet_put_headers(packet, out->head);
@@ -62,6 +68,11 @@ void carrier_transmit(void *user, const struct uvd_packet *packet)
 	out->iov[0] = (struct iovec){ (void *)packet->payload, packet->payload_len };
 	out->err = 0;
 	atomic_store_explicit(&w->sent_psn[is_answer(packet)], packet->psn, memory_order_relaxed);
+	if ((message.fate == UVD_FATE_HOLD || message.delay_ns) && wire_has_way(w) &&
+	    wire_later_takes(w->qp, w->socket, out, message.fate, message.hold_ns, message.delay_ns))
+		return;
+	sender->num++;
+	wire_later_overtake(w);
 }
 
 static void carrier_count(void *user, enum uvd_port_counter which)

@@ -80,6 +80,12 @@ struct soft_wire {
 	_Atomic uint64_t drops[SOFT_WIRE_ADDRESSES][WIRE_DROPS]; /* packets, by socket and reason */
 	pthread_mutex_t told_lock; /* of `told`; a leaf */
 	struct wire_told told[WIRE_TOLD];
+	pthread_mutex_t kept_lock; /* of what follows; a leaf */
+	pthread_cond_t kept_changed;
+	struct list_head kept; /* packets that a filter delays, the next one first */
+	uint64_t kept_nr; /* of the last one */
+	bool kept_runs, kept_stop;
+	pthread_t kept_thread; /* if kept_runs */
 	uint64_t looks_until; /* the receiver's: `looks` counts up to this time. CLOCK_MONOTONIC, ns */
 	unsigned int looks;
 };
@@ -140,6 +146,8 @@ struct soft_wire_qp {
 	struct wire_uc uc;
 	uint32_t uc_sent; /* bytes of the oldest request of a UC QP that have been sent */
 	_Atomic uint32_t sent_psn[WIRE_SENT_PSNS]; /* of the latest request and answer that were sent, or WIRE_NO_PSN */
+	uint64_t held_nr; /* of the packet that the network holds back; 0: none */
+	bool held_is_overtaken; /* another one was sent since */
 	bool is_claimed; /* take() has left the QP claimed, for finish() */
 	/* While a thread runs it: */
 	struct soft_mover *m;
@@ -156,6 +164,8 @@ void wire_count_drop(struct soft_wire *wire, const struct uvd_socket *socket, un
 /* Counts the packets of a QP of which the socket has handled the first ones: the others are lost. */
 void wire_count_sent(struct soft_qp *qp, const struct uvd_socket *socket, const struct wire_sender *sender,
 		     unsigned int handled);
+/* Counts a packet of the QP that the network has. */
+void wire_count_kept(struct soft_qp *qp, const struct uvd_socket_out *out);
 /* Counts a packet that has arrived for the QP. waiting: others in its inbox. */
 void wire_count_received(struct soft_qp *qp, const struct uvd_packet *packet, unsigned int waiting);
 /* Completes the oldest request with success, and counts it. Caller holds qp->lock. */
@@ -181,6 +191,28 @@ bool wire_has_way(const struct soft_wire_qp *w);
 /* The socket from which a port reaches an address beyond this engine, or NULL. */
 struct uvd_socket *wire_way_out(struct soft_device *dev, const struct uvd_port_config *port,
 				const struct ibv_ah_attr *ah);
+
+/* ---- later.c ----------------------------------------------------------------------------------------------------- */
+
+void wire_later_init(struct soft_wire *wire);
+/* Ends its thread, and drops what it keeps. */
+void wire_later_destroy(struct soft_wire *wire);
+/*
+ * The network has a packet of the QP, and delivers it `ns` later; it stays the QP's user's until then. Copies it. Returns its number, or 0:
+ * there is no memory, and it must be sent now.
+ */
+uint64_t wire_later_add(struct soft_qp *qp, struct uvd_socket *socket, const struct uvd_socket_out *out, uint64_t ns);
+/* The packet is delivered now, unless it has been. */
+void wire_later_hurry(struct soft_wire *wire, uint64_t nr);
+/*
+ * Does what the filters have decided on a packet. Returns true if the caller must not send it. Caller has s_busy, here and in the next two
+ * functions.
+ */
+bool wire_later_takes(struct soft_qp *qp, struct uvd_socket *socket, const struct uvd_socket_out *out,
+		      enum uvd_fate fate, uint64_t hold_ns, uint64_t delay_ns);
+/* A packet of the QP is about to be sent behind those before, and: what was about to be sent has been. */
+void wire_later_overtake(struct soft_wire_qp *w);
+void wire_later_flushed(struct soft_wire_qp *w);
 
 /* ---- share.c ----------------------------------------------------------------------------------------------------- */
 

@@ -361,6 +361,7 @@ static struct soft_wire *wire_new(struct uvd_fabric *fabric, soft_wire_run_fn *r
 	pthread_mutex_init(&wire->told_lock, NULL);
 	uvd_cond_init(&wire->turn);
 	pthread_mutex_init(&wire->letters_lock, NULL);
+	wire_later_init(wire);
 	return wire;
 }
 
@@ -373,6 +374,7 @@ bool soft_wire_destroy(struct soft_wire *wire)
 		return true;
 	if (!end_receivers(wire))
 		return false;
+	wire_later_destroy(wire);
 	for (unsigned int i = 0; i < wire->num; i++)
 		uvd_socket_free(wire->sockets[i]);
 	while ((sender = wire->senders)) {

@@ -249,6 +249,15 @@ void wire_count_sent(struct soft_qp *qp, const struct uvd_socket *socket, const 
 		soft_count_at_port(qp->dev, soft_qp_port(qp), UVD_PORT_XMIT_DISCARDS, sender->num - t.packets);
 }
 
+void wire_count_kept(struct soft_qp *qp, const struct uvd_socket_out *out)
+{
+	const uint32_t bytes = out->num_iov ? out->iov[0].iov_len : 0;
+
+	soft_count_at_port(qp->dev, soft_qp_port(qp), UVD_PORT_UNICAST_XMIT, 1);
+	if (bytes)
+		soft_count_at_port(qp->dev, soft_qp_port(qp), UVD_PORT_XMIT_WORDS, (bytes + 3) / 4);
+}
+
 void wire_count_received(struct soft_qp *qp, const struct uvd_packet *packet, unsigned int waiting)
 {
 	const struct uvd_port_config *port = soft_qp_port(qp);

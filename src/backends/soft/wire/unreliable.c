@@ -292,7 +292,12 @@ static void ud_transmit(struct soft_request *req, const uint8_t *bytes)
 	};
 	sender->out[0].head_len = uvd_packet_put_headers(&packet, sender->out[0].head);
 	atomic_store_explicit(&req->qp->wire->sent_psn[0], packet.psn, memory_order_relaxed);
-	wire_sender_flush(req->qp, sender, socket, true);
+	if (!wire_later_takes(req->qp, socket, &sender->out[0], req->fate, req->hold_ns, req->delay_ns)) {
+		wire_sender_flush(req->qp, sender, socket, true);
+		wire_later_overtake(req->qp->wire);
+		wire_later_flushed(req->qp->wire);
+	}
+	sender->num = 0;
 	wire_sender_put(wire, sender);
 }
 

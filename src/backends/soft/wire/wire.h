@@ -58,6 +58,8 @@ bool soft_wire_has_work(const struct soft_qp *qp);
 bool soft_wire_has_way(struct soft_device *dev, const struct uvd_port_config *port, const struct ibv_ah_attr *ah);
 /* Is the destination of the UD message beyond this engine? Caller has s_busy. */
 bool soft_wire_leads_to(const struct soft_request *req);
+/* Does the network hold back a packet of the QP, until the next one? Caller has s_busy. */
+bool soft_wire_holds(const struct soft_qp *qp);
 /* Sends it there. As soft_datagram_send(). */
 struct soft_outcome soft_wire_send_datagram(struct soft_mover *m, struct soft_request *req);
 /* The QP goes to RTS: it begins to send with its PSN. Caller holds qp->lock. */
