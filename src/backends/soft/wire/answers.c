@@ -152,7 +152,7 @@ static uint32_t answer_length(const struct wire_requester *r, const struct wire_
 
 /*
  * Stores the payloads of the first packets that are the next ones of a READ's answer, by one access. Returns their number in *num; 0: the
- * first packet is not the next one. One of another length than it must have is an error of the request (hfi1's hfi1_rc_rcv_resp()).
+ * first packet is not the next one. One of another length than it must have is an error of the request (hfi1's rc_rcv_resp()).
  */
 static struct soft_outcome take_read_run(struct wire_requester *r, const struct uvd_packet *packets, unsigned int *num)
 {
