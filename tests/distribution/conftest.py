@@ -60,8 +60,9 @@ UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", PLACE)
 
 # An address of the machine's beside 127.0.0.1: programs such as libfabric leave out the loopback interface.
 IP = "192.0.2.9"
-INTERFACE = f"ip link set lo up; ip link add veth0 type veth peer name veth1; ip addr add {IP}/24 dev veth0; " \
-            "ip link set veth0 up; ip link set veth1 up"
+# Over CUSE it is there from the second device on.
+INTERFACE = "ip link set lo up; ip link show veth0 >/dev/null 2>&1 || " \
+            f"{{ ip link add veth0 type veth peer name veth1; ip addr add {IP}/24 dev veth0; }}; ip link set veth0 up; ip link set veth1 up"
 WAYS = ["ioctl", "write"] + ([] if CUSE else ["rxe"])
 
 
