@@ -134,8 +134,7 @@ struct soft_wire_qp {
 	struct wire_connection connection;
 	struct wire_letters inbox;
 	uint32_t flight; /* packets charged to the account. qp->lock */
-	uint64_t
-		starves_until; /* then it may send, whatever its user has in flight. CLOCK_MONOTONIC, ns; 0: it does not starve */
+	uint64_t starves_until; /* then it may send without a share. CLOCK_MONOTONIC, ns; 0: it does not starve */
 	uint64_t timer_at; /* when the QP's timer expires; 0: it is not armed. qp->lock */
 
 	struct wire_letters work; /* taken out of the inbox */
