@@ -73,9 +73,9 @@ class Net:
         return any(f":{port:04X} " in line and " 0A " in line
                    for name in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/{pid}/net/{name}").read_text().splitlines())
 
-    def pair(self, server, client, program, server_end=0, port=18515):
+    def pair(self, server, client, program, server_end=0, client_end=None, port=18515):
         """Runs both sides of a program; `server` and `client` are what comes before it. Returns the client's output."""
-        other = 1 - server_end
+        other = 1 - server_end if client_end is None else client_end
         with subprocess.Popen([*self.enter(server_end), *server, *program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True) as serving:
             end = time.monotonic() + STUCK

@@ -1,48 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Our engine on the wire with the kernel's rxe at the other end, in both directions. Runs in the virtual machine."""
-import os
 import pathlib
 import subprocess
 import time
 
 import pytest
 
-from wirenet import ADDRESSES, NOBODY, STUCK, Net
+from conftest import BUILD, LONG, ROOT, end, gid_of_rxe, run_at
+from wirenet import ADDRESSES, STUCK, Net
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
-LONG = "UVERBSD_LONG" in os.environ
 COUNTERS = pathlib.Path("/sys/class/infiniband/wire_rxe/ports/1/hw_counters")
-
-
-@pytest.fixture(name="net", scope="module")
-def fixture_net():
-    net = Net(first_is_ours=True)
-    subprocess.run(["rdma", "link", "add", "wire_rxe", "type", "rxe", "netdev", "wire0"], check=True)
-    yield net
-    subprocess.run(["rdma", "link", "delete", "wire_rxe"], check=False)
-    net.close()
-
-
-def gid_of_rxe(version):
-    text = {4: "0000:0000:0000:0000:0000:ffff:0a62:0001", 6: "fd98:0000:0000:0000:0000:0000:0000:0001"}[version]
-    for entry in pathlib.Path("/sys/class/infiniband/wire_rxe/ports/1/gids").iterdir():
-        if entry.read_text().strip() == text:
-            return entry.name
-    raise LookupError(text)
-
-
-OURS = [*NOBODY, BUILD / "tools/uverbsctl", "run", "--persona", "rxe", "--wire", ",".join(ADDRESSES[1]), "--"]
-
-
-def end(prefix, options):
-    """Puts the options of one end before the program's."""
-    return [*prefix, "sh", "-c", f'program=$1; shift; exec "$program" {options} "$@"', "sh"]
 
 
 def both_ways(net, program, gid_option, version=4):
     rxe = end([], f"-d wire_rxe {gid_option} {gid_of_rxe(version)}")
-    ours = end(OURS, f"{gid_option} {0 if version == 4 else 1}")
+    ours = end(run_at(1), f"{gid_option} {0 if version == 4 else 1}")
     net.pair(rxe, ours, program.split(), server_end=0)
     net.pair(ours, rxe, program.split(), server_end=1)
 
@@ -95,10 +67,6 @@ def fixture_link():
     net.close()
 
 
-def ours_at(end_number):
-    return [*NOBODY, BUILD / "tools/uverbsctl", "run", "--persona", "rxe", "--wire", ",".join(ADDRESSES[end_number]), "--"]
-
-
 @pytest.mark.skipif(not LONG, reason="takes minutes; UVERBSD_LONG=1")
 @pytest.mark.parametrize("trouble", ["delay 0", "loss 0.1%", "loss 1%", "loss 5%", "duplicate 3%", "delay 1ms reorder 25% 50%",
                                      "delay 10ms"])
@@ -107,4 +75,4 @@ def ours_at(end_number):
 def test_payload_survives_what_a_link_does(link, program, trouble):
     for number in (0, 1):
         link.trouble(number, *trouble.split())
-    print(link.pair(ours_at(0), ours_at(1), program.split()))
+    print(link.pair(run_at(0), run_at(1), program.split()))
