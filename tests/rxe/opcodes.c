@@ -330,6 +330,7 @@ static void connect_qp(const struct address *mine, const struct address *peer)
 		.min_rnr_timer = 12, /* 0.64 ms */
 		.ah_attr = ah_attr_of(peer),
 	};
+	const bool gets_no_answer = row->flags & (PEER_IS_GONE | PEER_IS_RESET);
 	int mask = IBV_QP_STATE;
 
 	if (row->type != IBV_QPT_UD)
@@ -338,8 +339,8 @@ static void connect_qp(const struct address *mine, const struct address *peer)
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = mine->psn,
-		.timeout = row->flags & (PEER_IS_GONE | PEER_IS_RESET) ? 12 : 18, /* 17 ms or 1 s */
-		.retry_cnt = 1,
+		.timeout = gets_no_answer ? 12 : 18, /* 17 ms or 1 s */
+		.retry_cnt = gets_no_answer ? 1 : 7, /* a busy machine answers late */
 		.rnr_retry = 1,
 		.max_rd_atomic = 4,
 	};
