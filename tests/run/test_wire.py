@@ -47,3 +47,8 @@ def test_persona_hfi1_reaches_rxe(net):
 def test_what_packets_carry_survives_their_loss(net, program):
     lossy = ("--filter", "loss:rc=%2")
     net.pair(run(0, *lossy), run(1, *lossy), program.split())
+
+
+@pytest.mark.parametrize("trouble", ["reorder:when=%5", "delay:packet=2ms@3+"])
+def test_what_packets_carry_survives_another_order_and_delays(net, trouble):
+    net.pair(run(0, "--filter", trouble), run(1, "--filter", trouble), "ibv_rc_pingpong -c -n 50 -s 20000 -g 0".split())
