@@ -61,7 +61,7 @@ struct uvd_message {
 	enum uvd_fate fate; /* at first UVD_FATE_DELIVER */
 	uint64_t hold_ns;
 	bool is_packet; /* it is one packet on the wire, of any type of QP, answers and retries included */
-	uint64_t delay_ns; /* a packet arrives so much later; at first 0, filters add to it. Of a message it means nothing */
+	uint64_t delay_ns; /* a packet arrives so much later: at first 0, filters add to it. No matter for a message */
 };
 
 /* A completion that the backend is about to give to the client. */
