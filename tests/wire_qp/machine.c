@@ -166,7 +166,7 @@ void machine_run(struct machine *m)
 		wire_requester_tick(&m->requester, m->now);
 		if (!m->has_failed)
 			wire_requester_send(&m->requester, m->now, UINT32_MAX / 2);
-	} while (!m->has_failed && wire_requester_may_send(&m->requester));
+	} while (!m->has_failed && wire_requester_may_send(&m->requester, machine_peek(m, m->requester.at)));
 }
 
 void machine_receive(struct machine *m, const struct uvd_packet *packets, unsigned int num)

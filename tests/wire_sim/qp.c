@@ -362,7 +362,7 @@ void sim_qp_runs(struct sim_qp *qp)
 		s->is_timer = false;
 		wire_requester_send(&qp->requester, s->now, STEP_BYTES);
 		sim_arm_timer(qp);
-		more |= !qp->is_dead && wire_requester_may_send(&qp->requester);
+		more |= !qp->is_dead && wire_requester_may_send(&qp->requester, sim_peek(qp, qp->requester.at));
 	}
 	/* The thread of an engine waits for room in its socket before it goes on. */
 	if (more) {

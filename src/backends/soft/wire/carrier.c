@@ -91,16 +91,21 @@ static uint8_t *carrier_buffer(void *user)
 
 /* ---- the requester's operations ---------------------------------------------------------------------------------- */
 
+/* Caller holds qp->lock. */
+static const struct soft_send_wqe *peek(struct soft_wire_qp *w, unsigned int n)
+{
+	if (n >= WIRE_REQUESTS || (n >= w->requester.num && w->qp->state != IBV_QPS_RTS))
+		return NULL;
+	return soft_sq_peek(w->qp, n);
+}
+
 static const struct soft_send_wqe *requester_peek(void *user, unsigned int n)
 {
 	struct soft_wire_qp *w = user;
-	struct soft_send_wqe *wqe = NULL;
+	const struct soft_send_wqe *wqe;
 
-	if (n >= WIRE_REQUESTS)
-		return NULL;
 	pthread_mutex_lock(&w->qp->lock);
-	if (n < w->requester.num || w->qp->state == IBV_QPS_RTS)
-		wqe = soft_sq_peek(w->qp, n);
+	wqe = peek(w, n);
 	pthread_mutex_unlock(&w->qp->lock);
 	return wqe;
 }
@@ -405,17 +410,15 @@ static bool is_reliable(const struct soft_wire_qp *w)
 	return w->sends && soft_is_reliable(w->qp);
 }
 
-/* May it send more at once? */
+/*
+ * May it send more at once? Caller holds qp->lock, and keeps it until it gives s_busy up or goes on: whoever posts meanwhile leaves the
+ * request to the thread that has s_busy.
+ */
 static bool has_more(struct soft_wire_qp *w)
 {
-	bool more;
-
 	if (is_reliable(w))
-		return wire_requester_may_send(&w->requester);
-	pthread_mutex_lock(&w->qp->lock);
-	more = w->sends && w->qp->qp.qp_type == IBV_QPT_UC && w->qp->state == IBV_QPS_RTS && soft_sq_count(w->qp);
-	pthread_mutex_unlock(&w->qp->lock);
-	return more;
+		return wire_requester_may_send(&w->requester, peek(w, w->requester.at));
+	return w->sends && w->qp->qp.qp_type == IBV_QPT_UC && w->qp->state == IBV_QPS_RTS && soft_sq_count(w->qp);
 }
 
 /* Arms the QP's timer, unless it expires early enough. Caller holds qp->lock. */
@@ -473,7 +476,7 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 	struct soft_wire *wire = w->wire;
 	struct soft_due due = { 0 };
 	struct wire_sender *sender;
-	bool more = false, starves = false, kept;
+	bool kept;
 
 	if (qp->state == IBV_QPS_ERR || (qp->state == IBV_QPS_SQE && soft_wire_is_connected(qp)))
 		soft_send_flush(qp, &due);
@@ -492,8 +495,6 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 		wire_sender_put(wire, sender);
 		if (!kept)
 			return SOFT_WIRE_LOST;
-		more = wire_responder_is_reading(&w->responder) || has_more(w);
-		starves = is_reliable(w) && wire_requester_starves(&w->requester);
 	}
 	pthread_mutex_lock(&qp->lock);
 	if (soft_gone(qp)) {
@@ -501,10 +502,14 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 		return SOFT_WIRE_IDLE;
 	}
 	if (is_reliable(w)) {
-		wire_share_settle(w, wire_requester_held(&w->requester), starves);
+		wire_share_settle(w, wire_requester_held(&w->requester),
+				  wire_requester_starves(&w->requester, peek(w, w->requester.at)));
 		qp->s_started = w->requester.num;
 		w->is_long = wire_requester_in_flight(&w->requester) * w->connection.mtu > WIRE_SHORT_BYTES;
 		arm_timer(w);
 	}
-	return sender && (w->inbox.first || w->work.first || w->resends || more) ? SOFT_WIRE_MORE : SOFT_WIRE_IDLE;
+	if (sender &&
+	    (w->inbox.first || w->work.first || w->resends || wire_responder_is_reading(&w->responder) || has_more(w)))
+		return SOFT_WIRE_MORE;
+	return SOFT_WIRE_IDLE;
 }

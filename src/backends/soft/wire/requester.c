@@ -384,11 +384,9 @@ struct soft_outcome wire_requester_send(struct wire_requester *r, uint64_t now, 
 	return soft_sent;
 }
 
-bool wire_requester_may_send(struct wire_requester *r)
+bool wire_requester_may_send(struct wire_requester *r, const struct soft_send_wqe *wqe)
 {
-	const struct soft_send_wqe *wqe = r->rnr_at || r->waits_for_older ? NULL : r->ops->peek(r->user, r->at);
-
-	if (!wqe)
+	if (!wqe || r->rnr_at || r->waits_for_older)
 		return false;
 	if (r->at == r->num)
 		return may_begin(r, wqe);
@@ -397,9 +395,9 @@ bool wire_requester_may_send(struct wire_requester *r)
 	return may_send_of(r, wire_flight_of(r, r->at));
 }
 
-bool wire_requester_starves(struct wire_requester *r)
+bool wire_requester_starves(const struct wire_requester *r, const struct soft_send_wqe *wqe)
 {
-	return !r->share && !r->rnr_at && !r->waits_for_older && r->ops->peek(r->user, r->at);
+	return !r->share && !r->rnr_at && !r->waits_for_older && wqe;
 }
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */

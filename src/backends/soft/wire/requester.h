@@ -106,8 +106,8 @@ void wire_requester_init(struct wire_requester *r, const struct wire_requester_o
 			 const struct wire_connection *c, uint32_t psn, uint32_t window);
 /* Begins and goes on with requests, as far as the window allows. budget: bytes. Returns SOFT_LOST or soft_sent. */
 struct soft_outcome wire_requester_send(struct wire_requester *r, uint64_t now, uint32_t budget);
-/* Is there more to send now? */
-bool wire_requester_may_send(struct wire_requester *r);
+/* Is there more to send now? wqe: what ops->peek() returns for `at`. Calls no operation. */
+bool wire_requester_may_send(struct wire_requester *r, const struct soft_send_wqe *wqe);
 /*
  * Takes answers: num packets in the order of their arrival, all of this connection, with the opcodes of responses. Returns SOFT_LOST, or
  * soft_sent.
@@ -127,8 +127,8 @@ uint32_t wire_requester_in_flight(const struct wire_requester *r);
  * window.
  */
 uint32_t wire_requester_held(const struct wire_requester *r);
-/* Is there something that the share alone does not let it send? */
-bool wire_requester_starves(struct wire_requester *r);
+/* Is there something that the share alone does not let it send? wqe: as above. */
+bool wire_requester_starves(const struct wire_requester *r, const struct soft_send_wqe *wqe);
 /* Is this packet, which an ICMP error quotes, in flight? */
 bool wire_requester_sent(const struct wire_requester *r, uint32_t psn);
 
