@@ -391,7 +391,7 @@ START_TEST(test_uc_write_goes_no_further_than_its_first_packet_told)
 	memset(b->buf, 0, 4096);
 	ck_assert_int_eq(post_recv_at(b, 0xb, 8192, 1), 0);
 	send_uc_write(uc_writes[_i].told, uc_writes[_i].operations, 3);
-	/* What comes next has been taken: so have those packets. */
+	/* The packet that comes next has been taken: so have those before it. */
 	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1), 0);
 	wait_wc(b->rcq);
 	while (end < 4096 && b->buf[end] == 0x66)

@@ -195,7 +195,7 @@ static void atomic_in_model(const struct wr *wr, uint8_t *local, uint8_t *remote
 	memcpy(remote, &value, sizeof(value));
 }
 
-/* What the row's requests should do to the memory of both. Requests with an effect take the receives in turn. */
+/* Says what the row's requests should do to the memory of both. Requests with an effect take the receives in turn. */
 static void model_row(void)
 {
 	uint8_t *requester = requests ? model : peers_model, *responder = requests ? peers_model : model;

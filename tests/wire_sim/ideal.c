@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the figures are compared with. */
+/* The ideal network, with which the figures are compared. */
 #include <stdlib.h>
 #include "sim.h"
 

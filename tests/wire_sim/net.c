@@ -88,7 +88,7 @@ uint32_t sim_wire_bytes(const struct uvd_packet *packet)
 	       uvd_packet_bytes(uvd_opcode_info(packet->opcode)->header_bytes, packet->payload_len);
 }
 
-/* What the kernel counts for a packet: uvd_wire_packets() tells how many of them fill a buffer. */
+/* The kernel counts this for a packet: uvd_wire_packets() tells how many of them fill a buffer. */
 static uint32_t sim_memory(uint32_t payload_len)
 {
 	return UINT32_MAX / uvd_wire_packets(UINT32_MAX, payload_len);

@@ -26,12 +26,12 @@ struct sim_config {
 	uint32_t buffer; /* of each port, in bytes of struct sk_buff, as a socket counts them */
 	uint64_t packet_ns; /* that the receiver takes for a packet */
 	uint64_t wake_ns; /* until a QP's thread runs, on average: between half and one and a half of it */
-	/* Of a million packets: */
+	/* The network does this to so many of a million packets: */
 	uint32_t loss, duplicates, reorder;
 	uint64_t reorder_ns; /* by how much a packet is late, at most */
 	enum ibv_mtu mtu;
 	bool checks; /* packets have their bytes, which are parsed, and payloads, which are compared */
-	/* Of QPs: */
+	/* Each QP has these: */
 	unsigned int timeout, retry_cnt, rd_atomic;
 	uint32_t first_psn;
 	uint64_t duration_ns; /* no message is posted later; those that have been posted are completed */

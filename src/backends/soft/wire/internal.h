@@ -32,7 +32,7 @@ struct wire_letter {
 	uint8_t payload[];
 };
 
-/* What a letter costs the QP's account, whatever its payload: it has room for any. */
+/* A letter costs the QP's account this much, whatever its payload: it has room for any. */
 enum { WIRE_LETTER_BYTES = sizeof(struct wire_letter) + UVD_IB_MTU_MAX };
 
 struct wire_letters {

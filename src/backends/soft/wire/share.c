@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a user's QPs may have in flight together: the limit `flight` of accounts. A QP may have as many packets in flight as its user has
+ * Limits the packets that a user's QPs have in flight together: `flight` of accounts. A QP may have as many packets in flight as its user has
  * left, so that some are left for the next one: n busy QPs get a part of n + 1 each, whatever they had before.
  *
  * A QP that gets nothing waits, but not for ever: then it may send one packet, or ask for one slice of a READ, beyond the limit. The more
@@ -17,7 +17,7 @@ void wire_share_ask(struct soft_wire_qp *w, uint64_t now)
 
 	uvd_account_room(w->qp->qp.account, UVD_RES_FLIGHT, &used, &max);
 	share = max > used ? max - used : 0;
-	/* What it has counts as left. The half of an odd number is rounded up: it keeps one packet, which can be sent again. */
+	/* Its own packets count as left. The half of an odd number is rounded up: it keeps one packet, which can be sent again. */
 	share = max == UINT64_MAX ? max : (share + w->flight + 1) / 2;
 	if (share) {
 		w->starves_until = 0;
