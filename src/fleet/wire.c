@@ -155,7 +155,7 @@ int uvd_fleet_wire_give(struct uvd_fleet_wire *w, struct uvd_plugins *plugins, s
 	}
 	w->fabric = soft->data;
 	/* A peer that still knows a QP of an earlier engine with this address must not find another QP of its number. */
-	uvd_fabric_set_first_qpn(soft->data, 0x100 + uvd_random(0xfffe00));
+	uvd_fabric_set_random_qpn(soft->data);
 	uvd_module_put(soft);
 	if (err)
 		uvd_logf(log, UVD_ERR, "wire: cannot use its sockets: %s", uvd_errno_name(err));

@@ -82,15 +82,6 @@ static unsigned int num_threads(void)
 	return half < 1 ? 1 : half > MOST ? MOST : half;
 }
 
-/*
- * Runs have numbers of their own: if two that are not joined try to connect, each finds no such QP, instead of one of
- * its own with the same number.
- */
-static uint32_t own_first_qpn(void)
-{
-	return 0x100 + uvd_random(0xfffe00);
-}
-
 /* Devices of other backends send nothing that can be captured. A device of `soft` can still be added later. */
 static void host_check_capture(const struct host *h)
 {
@@ -114,7 +105,8 @@ static int host_setup_soft(struct host *h)
 	host_check_capture(h);
 	soft = uvd_plugins_get(h->e.core.plugins, uvd_plugin_soft.name);
 	uvd_fabric_set_threads(soft->data, num_threads());
-	uvd_fabric_set_first_qpn(soft->data, own_first_qpn());
+	/* If two runs that are not joined try to connect, each finds no such QP, instead of one of its own. */
+	uvd_fabric_set_random_qpn(soft->data);
 	uvd_fabric_set_capture(soft->data, h->outputs.capture);
 	uvd_module_put(soft);
 	return 0;

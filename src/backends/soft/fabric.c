@@ -5,6 +5,7 @@
 #include "backends/backends.h"
 #include "backends/soft/fabric.h"
 #include "backends/soft/soft.h"
+#include "util/util.h"
 
 enum { STREAM_GAP_NS = 20 * 1000, CROWDED_RUN_NS = 5 * 1000 * 1000, LET_GO_NS = 10 * 1000 * 1000 };
 
@@ -47,6 +48,13 @@ void uvd_fabric_set_threads(struct uvd_fabric *fabric, unsigned int most)
 void uvd_fabric_set_first_qpn(struct uvd_fabric *fabric, uint32_t qpn)
 {
 	fabric->next_qpn = qpn;
+}
+
+void uvd_fabric_set_random_qpn(struct uvd_fabric *fabric)
+{
+	enum { LEAST = 0x100, NUMBERS = 0xfffe00 };
+
+	uvd_fabric_set_first_qpn(fabric, LEAST + uvd_random(NUMBERS));
 }
 
 void uvd_fabric_set_capture(struct uvd_fabric *fabric, struct uvd_capture *capture)

@@ -24,6 +24,8 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log);
 void uvd_fabric_set_threads(struct uvd_fabric *fabric, unsigned int most);
 /* QP numbers begin with this one, and not with 2. Call it before the first QP is made. */
 void uvd_fabric_set_first_qpn(struct uvd_fabric *fabric, uint32_t qpn);
+/* The same with a random number, so that engines hardly have the same ones. */
+void uvd_fabric_set_random_qpn(struct uvd_fabric *fabric);
 /*
  * Captures all traffic. Call it before uvd_fabric_add_wire(), and before the first QP is made. The capture must outlive the network; it may end before.
  */
