@@ -15,6 +15,8 @@
 
 struct uvd_account; /* the user whose limits memory is charged to, see uvd_charge_bytes() */
 struct uvd_backend;
+struct uvd_context;
+struct uvd_explained;
 struct uvd_filters;
 struct uvd_log;
 struct uvd_queue; /* a queue in memory that a client shares with the engine, <uverbsd/queue.h> */
@@ -41,6 +43,8 @@ struct uvd_ibdev {
 	 */
 	int (*create_ucap)(struct uvd_ibdev *dev, const char *name);
 	void (*remove_ucap)(struct uvd_ibdev *dev, const char *name);
+	/* uvd_explain() of reason.h calls it. NULL, in programs without an engine: nobody reads explanations. */
+	void (*explain)(struct uvd_ibdev *dev, struct uvd_context *context, const struct uvd_explained *explained);
 	void *owner; /* for the core */
 	void *priv; /* for the backend, from open() to close() */
 	struct uvd_filters *filters; /* for the core */

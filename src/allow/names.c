@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "allow/allow.h"
+#include "util/util.h"
 
 /* ---- verbs and objects ------------------------------------------------------------------------------------------- */
 
@@ -113,77 +114,33 @@ int uvd_allow_add_group(struct uvd_allow_list *list, const char *word)
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-struct allow_name {
-	const char *name;
-	uint64_t value;
-};
-
-static const struct allow_name access_names[] = {
-	{ "LOCAL_WRITE", IB_UVERBS_ACCESS_LOCAL_WRITE },
-	{ "REMOTE_WRITE", IB_UVERBS_ACCESS_REMOTE_WRITE },
-	{ "REMOTE_READ", IB_UVERBS_ACCESS_REMOTE_READ },
-	{ "REMOTE_ATOMIC", IB_UVERBS_ACCESS_REMOTE_ATOMIC },
-	{ "MW_BIND", IB_UVERBS_ACCESS_MW_BIND },
-	{ "ZERO_BASED", IB_UVERBS_ACCESS_ZERO_BASED },
-	{ "ON_DEMAND", IB_UVERBS_ACCESS_ON_DEMAND },
-	{ "HUGETLB", IB_UVERBS_ACCESS_HUGETLB },
-	{ "FLUSH_GLOBAL", 1 << 8 },
-	{ "FLUSH_PERSISTENT", 1 << 9 },
-	{ "RELAXED_ORDERING", IB_UVERBS_ACCESS_RELAXED_ORDERING },
-	{ NULL },
-};
-
-static const struct allow_name qp_type_names[] = {
-	{ "RC", IBV_QPT_RC },
-	{ "UC", IBV_QPT_UC },
-	{ "UD", IBV_QPT_UD },
-	{ "RAW_PACKET", IBV_QPT_RAW_PACKET },
-	{ "XRC_SEND", IBV_QPT_XRC_SEND },
-	{ "XRC_RECV", IBV_QPT_XRC_RECV },
-	{ "DRIVER", IBV_QPT_DRIVER },
-	{ NULL },
-};
-
-static bool names_find(const struct allow_name *names, const char *word, uint64_t *value)
+static bool names_find(const struct uvd_named *names, const char *word, uint64_t *value)
 {
-	for (; names->name; names++) {
-		if (strcmp(names->name, word) != 0)
-			continue;
-		*value = names->value;
-		return true;
-	}
-	return false;
+	const struct uvd_named *found = uvd_named_find(names, word);
+
+	if (found)
+		*value = found->value;
+	return found;
 }
 
 bool uvd_allow_access_value(const char *word, uint64_t *value)
 {
-	return names_find(access_names, word, value);
+	return names_find(uvd_access_flag_names, word, value);
 }
 
 bool uvd_allow_qp_type_value(const char *word, uint64_t *value)
 {
-	return names_find(qp_type_names, word, value);
+	return names_find(uvd_qp_type_names, word, value);
 }
 
 void uvd_allow_access_names(uint64_t access, char *text, size_t size)
 {
-	size_t len = 0;
-
-	*text = 0;
-	for (const struct allow_name *n = access_names; n->name; n++) {
-		if (!(access & n->value) || len >= size)
-			continue;
-		len += snprintf(text + len, size - len, "%s%s", len ? "," : "", n->name);
-		access &= ~n->value;
-	}
-	if (access && len < size)
-		snprintf(text + len, size - len, "%s0x%llx", len ? "," : "", (unsigned long long)access);
+	uvd_flag_names(uvd_access_flag_names, access, ",", text, size);
 }
 
 const char *uvd_allow_qp_type_name(uint64_t type)
 {
-	for (const struct allow_name *n = qp_type_names; n->name; n++)
-		if (n->value == type)
-			return n->name;
-	return NULL;
+	const char *name = uvd_name_of(uvd_qp_type_names, type);
+
+	return *name == '?' ? NULL : name;
 }

@@ -15,6 +15,7 @@
 #include "core/device.h"
 #include "core/engine.h"
 #include "core/engine_plugins.h"
+#include "core/explain.h"
 #include "core/facts.h"
 #include "core/file.h"
 #include "core/filters.h"

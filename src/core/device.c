@@ -245,6 +245,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	dev->ib.event_handler = device_backend_event;
 	dev->ib.create_ucap = create_ucap;
 	dev->ib.remove_ucap = remove_ucap;
+	dev->ib.explain = uvd_device_explain;
 	dev->ib.owner = dev;
 	dev->backend_closed = true;
 	atomic_init(&dev->ref, 1);

@@ -9,6 +9,7 @@
 #include <uverbsd/schema.h>
 #include "core/observer.h"
 #include "core/ucap.h"
+#include "explain/explain.h"
 #include "plugin/plugin.h"
 #include "util/util.h"
 
@@ -39,6 +40,7 @@ struct uvd_device_watch {
  */
 struct uvd_engine {
 	struct uvd_log *log;
+	enum uvd_explain_form explain; /* the transport sets it before the first device is made */
 	struct uvd_mm_table *mms;
 	struct uvd_accounts *accounts; /* of the clients; NULL: nobody is charged */
 	/*

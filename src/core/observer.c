@@ -254,6 +254,18 @@ void uvd_observe_entry(struct uvd_observed_entry *entry)
 	uvd_unlock(&all->lock);
 }
 
+void uvd_observe_reason(struct uvd_observed_reason *reason)
+{
+	struct uvd_observers *all = &reason->file->engine->observers;
+
+	reason->time = realtime_ns();
+	uvd_lock(&all->lock);
+	for (unsigned int i = 0; i < UVD_ALL_OBSERVERS; i++)
+		if (all->list[i] && all->list[i]->explained)
+			all->list[i]->explained(all->list[i], reason);
+	uvd_unlock(&all->lock);
+}
+
 void uvd_observe_close(struct uvd_watched *file)
 {
 	struct uvd_observers *all = &file->engine->observers;

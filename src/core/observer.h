@@ -20,6 +20,7 @@
 struct uvd_account;
 struct uvd_caller;
 struct uvd_engine;
+struct uvd_explained;
 struct uvd_observation;
 struct uvd_tree;
 
@@ -105,6 +106,15 @@ struct uvd_observed_entry {
 	size_t len;
 };
 
+/* An explanation for the opener of a file: see <uverbsd/reason.h>. */
+struct uvd_observed_reason {
+	struct uvd_watched *file;
+	const struct uvd_tree *tree;
+	uint64_t time; /* CLOCK_REALTIME, ns */
+	int pid; /* 0: not known */
+	const struct uvd_explained *explained;
+};
+
 struct uvd_observer {
 	/*
 	 * Called at the end of each call, and when a file is closed (NULL: not). Both run on the thread of a client's
@@ -115,6 +125,8 @@ struct uvd_observer {
 	void (*closed)(struct uvd_observer *o, struct uvd_watched *file);
 	/* Called for each such entry, on any thread; the backend's lock of the queue is held, too. NULL: not. */
 	void (*entry)(struct uvd_observer *o, const struct uvd_observed_entry *entry);
+	/* Called for each explanation, on any thread. NULL: not. */
+	void (*explained)(struct uvd_observer *o, const struct uvd_observed_reason *reason);
 	bool counts_only; /* needs no pieces and no pid: a call that only such observers want costs less */
 	bool one_user; /* tell it only of files that this user has opened */
 	uid_t uid;
@@ -166,6 +178,8 @@ __attribute__((cold)) void uvd_observe_end(struct uvd_observation *ob, const cha
 void uvd_observe_drop(struct uvd_observation *ob);
 /* Tells the observers about an entry; sets the time. Call it while `complete` is not 0. */
 __attribute__((cold)) void uvd_observe_entry(struct uvd_observed_entry *entry);
+/* Tells the observers about an explanation; sets the time. Call it while there are observers. */
+__attribute__((cold)) void uvd_observe_reason(struct uvd_observed_reason *reason);
 /* Tells the observers that the file is closed. */
 void uvd_observe_close(struct uvd_watched *file);
 

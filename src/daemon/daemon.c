@@ -177,6 +177,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 		return false;
 	d->grants = uvd_grants_new(options->grant_fds, d->privilege, d->log);
 	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_object_plugins, &options->limits, d->log);
+	d->engine.explain = options->explain;
 	d->engine.lends = options->grant_fds;
 	if (!d->have_engine || !daemon_plugins(d) || uvd_options_give_texts(options, &d->engine) ||
 	    uvd_fleet_wire_give(&d->fleet.wire, d->engine.plugins, d->log))

@@ -13,16 +13,6 @@
 enum { MAX_ERRNO = 4095 };
 #define MAX_TIME UINT64_C(60000000000) /* ns */
 
-#define STATUS(name) [IBV_WC_##name] = #name
-static const char *const statuses[] = {
-	STATUS(SUCCESS),	  STATUS(LOC_LEN_ERR),	     STATUS(LOC_QP_OP_ERR),	STATUS(LOC_EEC_OP_ERR),
-	STATUS(LOC_PROT_ERR),	  STATUS(WR_FLUSH_ERR),	     STATUS(MW_BIND_ERR),	STATUS(BAD_RESP_ERR),
-	STATUS(LOC_ACCESS_ERR),	  STATUS(REM_INV_REQ_ERR),   STATUS(REM_ACCESS_ERR),	STATUS(REM_OP_ERR),
-	STATUS(RETRY_EXC_ERR),	  STATUS(RNR_RETRY_EXC_ERR), STATUS(LOC_RDD_VIOL_ERR),	STATUS(REM_INV_RD_REQ_ERR),
-	STATUS(REM_ABORT_ERR),	  STATUS(INV_EECN_ERR),	     STATUS(INV_EEC_STATE_ERR), STATUS(FATAL_ERR),
-	STATUS(RESP_TIMEOUT_ERR), STATUS(GENERAL_ERR),
-};
-
 int uvd_rule_errno(const char *name)
 {
 	for (int err = 1; err <= MAX_ERRNO; err++) {
@@ -36,17 +26,17 @@ int uvd_rule_errno(const char *name)
 
 int uvd_rule_status(const char *name)
 {
+	const struct uvd_named *found;
+
 	if (!strncmp(name, "IBV_WC_", 7))
 		name += 7;
-	for (unsigned int i = 1; i < sizeof(statuses) / sizeof(statuses[0]); i++)
-		if (!strcmp(statuses[i], name))
-			return i;
-	return -1;
+	found = uvd_named_find(uvd_wc_status_names, name);
+	return found && found->value != IBV_WC_SUCCESS ? (int)found->value : -1;
 }
 
 const char *uvd_rule_status_name(int status)
 {
-	return statuses[status];
+	return uvd_name_of(uvd_wc_status_names, status);
 }
 
 /* ---- counts ------------------------------------------------------------------------------------------------------ */

@@ -68,6 +68,7 @@ struct uvd_options {
 	int first_number; /* -1: not given */
 	struct uvd_account_limits limits; /* of each user */
 	int log_level; /* enum uvd_log_level */
+	int explain; /* enum uvd_explain_form */
 	char config[PATH_MAX];
 	struct uvd_option_plugin *plugins;
 	unsigned int num_plugins;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "backends/backends.h"
 #include "broker/broker.h"
+#include "explain/explain.h"
 #include "options/internal.h"
 #include "options/options.h"
 #include "persona/persona.h"
@@ -319,6 +320,9 @@ static const struct uvd_option_choice grants[] = { { "ptrace", 1 }, { "off", 0 }
 static const struct uvd_option_choice levels[] = {
 	{ "error", UVD_ERR }, { "warning", UVD_WARN }, { "info", UVD_INFO }, { "debug", UVD_DEBUG }, { NULL }
 };
+static const struct uvd_option_choice explain_forms[] = {
+	{ "off", UVD_EXPLAIN_OFF }, { "text", UVD_EXPLAIN_TEXT }, { "json", UVD_EXPLAIN_JSON }, { NULL }
+};
 static const struct uvd_option_choice mtus[] = { { "256", IBV_MTU_256 },   { "512", IBV_MTU_512 },
 						 { "1024", IBV_MTU_1024 }, { "2048", IBV_MTU_2048 },
 						 { "4096", IBV_MTU_4096 }, { NULL } };
@@ -350,6 +354,9 @@ static const struct uvd_option_row option_rows[] = {
 	  .preset = "the next that is free", .help = "N of the first uverbsN; the others follow" },
 	{ "log-level", PROGRAM(log_level, BOTH), .arg = "LEVEL", .set = set_choice, .choices = levels,
 	  .preset = "info, for run warning", .help = "error, warning, info or debug" },
+	{ "explain", PROGRAM(explain, BOTH), .arg = "FORM", .set = set_choice, .choices = explain_forms,
+	  .preset = "text",
+	  .help = "how the log explains completions with errors, refused calls and error events: off, text or json" },
 	{ "plugin", .arg = "FILE [KEY=VALUE...]", .scope = UVD_SCOPE_PROGRAM, .programs = BOTH,
 	  .set = uvd_option_set_plugin, .is_plugin = true, .is_of_engine = true,
 	  .help = "load this plug-in, with these options, which `--plugin FILE --help` lists; may be repeated" },

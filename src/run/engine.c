@@ -133,6 +133,7 @@ static int host_setup(struct host *h)
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_object_plugins, &h->l->options->limits, e->log) ?:
 	      uvd_sysfs_create(sys, e->log) ?: uvd_run_cm_init(e);
 	e->core.lends = lends;
+	e->core.explain = h->l->options->parsed->explain;
 	if (!err && !uvd_options_load_plugins(h->l->options->parsed, e->core.plugins, e->log))
 		return -ENOENT;
 	err = err ?: host_setup_soft(h);

@@ -88,15 +88,17 @@ static void line_replace_controls(unsigned char *line, size_t len)
 	}
 }
 
-static void write_line(struct uvd_log *log, enum uvd_log_level level, const char *fmt, va_list ap)
+/* is_bare: without name and level. */
+static void write_line(struct uvd_log *log, enum uvd_log_level level, bool is_bare, const char *fmt, va_list ap)
 {
 	char line[LINE_MAX_BYTES];
 	int saved_errno = errno;
 	size_t len, max = sizeof(line) - 1;
 	ssize_t ret;
-	int n;
+	int n = 0;
 
-	n = snprintf(line, sizeof(line), "%s%s%s", log->name, *log->name ? ": " : "", level_word(level));
+	if (!is_bare)
+		n = snprintf(line, sizeof(line), "%s%s%s", log->name, *log->name ? ": " : "", level_word(level));
 	len = n < 0 ? 0 : (size_t)n > max ? max : (size_t)n;
 	n = vsnprintf(line + len, sizeof(line) - len, fmt, ap);
 	if (n > 0)
@@ -116,7 +118,7 @@ void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ..
 	if (!log || level > log->most)
 		return;
 	va_start(ap, fmt);
-	write_line(log, level, fmt, ap);
+	write_line(log, level, false, fmt, ap);
 	va_end(ap);
 }
 
@@ -162,8 +164,11 @@ static struct log_count *count_of(struct uvd_log *log, unsigned int uid, const c
 	return c;
 }
 
-/* May one more line of the user be written in this interval? kind: its format. Caller holds log->lock. */
-static bool is_within_limit(struct uvd_log *log, unsigned int uid, const char *kind, va_list ap)
+/*
+ * May one more line of the user be written in this interval? kind: what similar lines share; first: formats a line of the kind.
+ * Caller holds log->lock.
+ */
+static bool is_within_limit(struct uvd_log *log, unsigned int uid, const char *kind, const char *first, va_list ap)
 {
 	struct log_count *of_user = count_of(log, uid, ""), *of_kind = count_of(log, uid, kind);
 
@@ -172,7 +177,7 @@ static bool is_within_limit(struct uvd_log *log, unsigned int uid, const char *k
 		return false;
 	}
 	if (!*of_kind->first)
-		vsnprintf(of_kind->first, sizeof(of_kind->first), kind, ap);
+		vsnprintf(of_kind->first, sizeof(of_kind->first), first, ap);
 	if (of_kind->printed == MOST_OF_KIND || of_user->printed == MOST_OF_USER || log->printed == MOST_OF_ALL) {
 		of_kind->left_out++;
 		return false;
@@ -183,13 +188,20 @@ static bool is_within_limit(struct uvd_log *log, unsigned int uid, const char *k
 	return true;
 }
 
-static void log_limited(struct uvd_log *log, unsigned int uid, enum uvd_log_level level, const char *fmt, va_list ap)
+struct limited_line {
+	unsigned int uid;
+	enum uvd_log_level level;
+	const char *kind;
+	bool is_bare;
+};
+
+static void log_limited(struct uvd_log *log, struct limited_line line, const char *fmt, va_list ap)
 {
 	const int64_t now = uvd_now_ns();
 	va_list again;
 	bool ok;
 
-	if (!log || level > log->most)
+	if (!log || line.level > log->most)
 		return;
 	va_copy(again, ap);
 	pthread_mutex_lock(&log->lock);
@@ -197,11 +209,11 @@ static void log_limited(struct uvd_log *log, unsigned int uid, enum uvd_log_leve
 		interval_end(log);
 		log->begin = now;
 	}
-	ok = is_within_limit(log, uid, fmt, again);
+	ok = is_within_limit(log, line.uid, line.kind, fmt, again);
 	pthread_mutex_unlock(&log->lock);
 	va_end(again);
 	if (ok)
-		write_line(log, level, fmt, ap);
+		write_line(log, line.level, line.is_bare, fmt, ap);
 }
 
 void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
@@ -209,7 +221,7 @@ void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *
 	va_list ap;
 
 	va_start(ap, fmt);
-	log_limited(log, UVD_LOG_NO_USER, level, fmt, ap);
+	log_limited(log, (struct limited_line){ UVD_LOG_NO_USER, level, fmt, false }, fmt, ap);
 	va_end(ap);
 }
 
@@ -218,8 +230,24 @@ void uvd_log_of_user(struct uvd_log *log, unsigned int uid, enum uvd_log_level l
 	va_list ap;
 
 	va_start(ap, fmt);
-	log_limited(log, uid, level, fmt, ap);
+	log_limited(log, (struct limited_line){ uid, level, fmt, false }, fmt, ap);
 	va_end(ap);
+}
+
+__attribute__((format(printf, 3, 4))) static void log_limited_line(struct uvd_log *log, struct limited_line line,
+								   const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_limited(log, line, fmt, ap);
+	va_end(ap);
+}
+
+void uvd_log_line(struct uvd_log *log, unsigned int uid, enum uvd_log_level level, const char *kind, bool is_bare,
+		  const char *line)
+{
+	log_limited_line(log, (struct limited_line){ uid, level, kind, is_bare }, "%s", line);
 }
 
 bool uvd_log_shows(const struct uvd_log *log, enum uvd_log_level level)

@@ -9,11 +9,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <uverbsd/log.h>
 #include "util/crash.h"
 #include "util/dir.h"
 #include "util/list.h"
 #include "util/lock.h"
 #include "util/memory.h"
+#include "util/names.h"
 #include "util/nearest.h"
 #include "util/process.h"
 #include "util/thread.h"
@@ -25,6 +27,13 @@ static inline const char *uvd_errno_name(int err)
 
 	return name ? name : "an unknown error";
 }
+
+/*
+ * log.c: logs a finished line at this level, within the user's limits (log.h); kind: all lines of one kind are similar. is_bare: the
+ * line is for programs, and gets no prefix.
+ */
+void uvd_log_line(struct uvd_log *log, unsigned int uid, enum uvd_log_level level, const char *kind, bool is_bare,
+		  const char *line);
 
 enum { UVD_GUID_TEXT = 20 };
 

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The engine's reasons: UVD_REASON(NAME, code, text, remedy, source). <uverbsd/reason.h> says what texts may contain. No include
+ * guard: each includer defines the macro. A test produces each row (tests/explain).
+ */
+
+/* ---- keys, and the memory that they name -------------------------------------------------------------------------- */
+
+UVD_REASON(KEY_UNKNOWN, "key-unknown", "{key:x} is the {which:s} of no region and no memory window",
+	   "use the key that ibv_reg_mr() has returned, not one that was changed or never set", "rxe_mr.c: lookup_mr()")
+UVD_REASON(KEY_ENDED, "key-ended", "{which:s} {key:x}: that region of {size} bytes was deregistered {ago:time} earlier",
+	   "keep a region until each request that names it has completed, at both ends", "rxe_mr.c: lookup_mr()")
+UVD_REASON(KEY_INVALIDATED, "key-invalidated",
+	   "{which:s} {key:x}: that memory window was invalidated or bound anew {ago:time} earlier",
+	   "send the key of the latest bind to the peer", "rxe_mw.c: rxe_lookup_mw()")
+UVD_REASON(KEY_OTHER_PD, "key-other-pd", "{which:s} {key:x} belongs to another PD",
+	   "register the memory with the PD of the QP (or of its SRQ)", "rxe_mr.c: lookup_mr()")
+UVD_REASON(KEY_RANGE, "key-range",
+	   "{which:s} {key:x}: {length} bytes at {addr:x} are not within its {size} bytes at {start:x}",
+	   "correct the address or the length, or register more", "rxe_mr.c: mr_check_range()")
+UVD_REASON(KEY_ACCESS, "key-access", "{which:s} {key:x}: its registration does not allow {access:access}",
+	   "add that flag in ibv_reg_mr()", "rxe_mr.c: lookup_mr(), IBTA 10.6.3")
+UVD_REASON(KEY_WINDOW_QP, "key-window-qp", "{which:s} {key:x} is a memory window that is bound to QP {qpn:x}",
+	   "use a type 2 window on the QP that it was bound on", "rxe_mw.c: rxe_lookup_mw(), IBTA 10.6.7.2")
+UVD_REASON(KEY_CHANGED, "key-changed", "{which:s} {key:x} was not valid at that moment, and is now",
+	   "register before the request is posted", "rxe_mr.c: lookup_mr()")
+UVD_REASON(MEMORY_GONE, "memory-gone", "the memory of {which:s} {key:x} cannot be accessed",
+	   "do not unmap or protect memory that is registered", "rxe_mr.c: rxe_mr_copy()")
+
+/* ---- what a requester asks ---------------------------------------------------------------------------------------- */
+
+UVD_REASON(SEND_LENGTH, "send-length",
+	   "a message of {length} bytes is longer than a datagram, of {mtu} bytes, or an atomic is not of 8 bytes",
+	   "split the message, or use an RC QP", "rxe_verbs.c: validate_send_wr(), IBTA 11.4.1.1")
+UVD_REASON(SEND_REFUSED, "send-refused", "the QP cannot carry out this request: its opcode, flags or number of entries",
+	   "use what the QP's type and its caps allow", "rxe_verbs.c: validate_send_wr()")
+UVD_REASON(BIND_REFUSED, "bind-refused", "the window cannot be bound: its region, PD, range or rights do not fit",
+	   "bind a window of the QP's PD to a region with MW_BIND, within its range, with no more rights than it has",
+	   "rxe_mw.c: rxe_check_bind_mw()")
+UVD_REASON(INVALIDATE_REFUSED, "invalidate-refused", "{key:x} is no window that this QP can invalidate",
+	   "invalidate a type 2 window that is bound on this QP", "rxe_mw.c: rxe_invalidate_mw()")
+
+/* ---- what a responder refuses ------------------------------------------------------------------------------------- */
+
+UVD_REASON(QP_ACCESS, "qp-access", "QP {qpn:x} does not allow {access:access} to its peer",
+	   "set qp_access_flags when the QP goes to INIT or RTR", "rxe_resp.c: check_op_valid(), IBTA 9.7.5.2.8")
+UVD_REASON(NO_RD_ATOMIC, "no-rd-atomic", "QP {qpn:x} has max_dest_rd_atomic 0 and takes no RDMA READ and no atomic",
+	   "set max_dest_rd_atomic when the QP goes to RTR", "rxe_resp.c: check_resource()")
+UVD_REASON(PATH_MTU, "path-mtu", "packets of the path MTU {theirs} came, and QP {qpn:x} has {own}",
+	   "set the same path_mtu at both ends", "rxe_resp.c: check_length(), IBTA 9.7.4.1.6")
+UVD_REASON(ATOMIC_ALIGNMENT, "atomic-alignment", "an atomic at {addr:x}, which is no multiple of 8",
+	   "align the remote address to 8 bytes", "rxe_resp.c: atomic_reply(), IBTA 9.4.5")
+UVD_REASON(RECV_SHORT, "recv-short", "a message of {length} bytes came for a receive of {room} bytes",
+	   "post receives as long as the longest message", "rxe_resp.c: send_data_in(), IBTA 9.7.4.1.7")
+UVD_REASON(SRQ_UNKNOWN, "srq-unknown", "SRQ {srqn:x} is none of the XRC domain of QP {qpn:x}",
+	   "send to the number that ibv_get_srq_num() has returned, of the same domain", "rxe_resp.c: get_srq_wqe()")
+UVD_REASON(INVALIDATE_KEY, "invalidate-key", "{key:x} is no window that a SEND can invalidate at QP {qpn:x}",
+	   "send the key of a type 2 window that is bound on that QP", "rxe_resp.c: invalidate_rkey()")
+UVD_REASON(REMOTE_REFUSED, "remote-refused", "the peer, QP {qpn:x}, has refused the request with a NAK: {nak:s}",
+	   "look at the peer's explanations, they are of another user or on another machine",
+	   "rxe_comp.c: check_ack(), IBTA 9.7.5.2.8")
+
+/* ---- no answer ---------------------------------------------------------------------------------------------------- */
+
+UVD_REASON(PEER_NONE, "peer-none", "no QP has the number {qpn:x} there ({retries} retries)",
+	   "exchange QP numbers, and set dest_qp_num to the peer's", "rxe_recv.c: hdr_check()")
+UVD_REASON(PEER_ADDRESS, "peer-address", "QP {qpn:x} is not at the address that this QP sends to ({retries} retries)",
+	   "set ah_attr to the GID or LID of the peer's port", "rxe_recv.c: check_addr()")
+UVD_REASON(PEER_TYPE, "peer-type", "QP {qpn:x} of the peer has another transport service ({retries} retries)",
+	   "connect QPs of one type", "rxe_recv.c: check_type_state()")
+UVD_REASON(PEER_STATE, "peer-state",
+	   "QP {qpn:x} of the peer is in {state:state} and drops what arrives ({retries} retries)",
+	   "move it to RTR first, and exchange a message out of band before the first request",
+	   "rxe_recv.c: check_type_state()")
+UVD_REASON(PEER_OTHER, "peer-other",
+	   "QP {qpn:x} of the peer is connected to QP {other:x}, not to this one ({retries} retries)",
+	   "set dest_qp_num of the peer to this QP's number", "IBTA 9.6.1.5")
+UVD_REASON(PEER_PKEY, "peer-pkey", "QP {qpn:x} of the peer has another P_Key ({retries} retries)",
+	   "use P_Keys of one partition, of which one at least is a full member", "rxe_recv.c: check_keys()")
+UVD_REASON(PEER_PSN, "peer-psn",
+	   "PSN {psn} came at QP {qpn:x} of the peer, {expected} was expected ({retries} retries)",
+	   "rq_psn of the peer must be sq_psn here", "rxe_resp.c: check_psn()")
+UVD_REASON(PEER_PROCESS, "peer-process", "the process of QP {qpn:x} of the peer has ended ({retries} retries)",
+	   "let both ends disconnect before one exits", "rxe_verbs.c: rxe_destroy_qp()")
+UVD_REASON(PEER_STUCK, "peer-stuck", "the memory of QP {qpn:x} of the peer gives no answer",
+	   "use no memory that waits for a userfaultfd or a FUSE file system", "docs/soft-engine.md")
+UVD_REASON(LINK_DOWN, "link-down", "a port on the way is down ({retries} retries)",
+	   "wait until the port is active: ibv_query_port()", "rxe_recv.c: hdr_check()")
+UVD_REASON(
+	PEER_SILENT, "peer-silent",
+	"no answer from QP {qpn:x} in {retries} retries: no QP of yours has that number and expects this QP's requests",
+	"if it is another user's, ask for the explanations there; if it is on another machine, look at the way to it",
+	"rxe_comp.c: retransmit_timer()")
+UVD_REASON(RNR, "rnr", "no receive was posted at QP {qpn:x} of the peer: {retries} RNR retries",
+	   "post receives before the peer sends, or set rnr_retry to 7", "rxe_comp.c: rxe_completer(), IBTA 9.7.5.2.8")
+UVD_REASON(NETWORK_LOST, "network-lost", "a filter of this device has lost the request ({retries} retries)",
+	   "see `uverbsctl filter list`", "docs/filters.md")
+
+/* ---- events and queues -------------------------------------------------------------------------------------------- */
+
+UVD_REASON(CQ_OVERRUN, "cq-overrun", "a completion came and the CQ has {cqe} entries, all in use: it is lost",
+	   "create the CQ with an entry for each request that can complete before it is polled",
+	   "rxe_cq.c: rxe_cq_post()")
+UVD_REASON(DEVICE_GONE, "device-gone", "the device was removed", "close the device and look for another one",
+	   "uverbs_main.c: ib_uverbs_remove_one()")
+UVD_REASON(PORT_DOWN, "port-down", "port {port} has gone down", "wait for IBV_EVENT_PORT_ACTIVE",
+	   "rxe_net.c: rxe_port_down()")
+
+/* ---- calls -------------------------------------------------------------------------------------------------------- */
+
+UVD_REASON(FIELD, "field", "{field:s} is wrong ({value}, {value:x})", NULL, "docs/abi-rules.md")
