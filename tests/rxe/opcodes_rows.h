@@ -69,8 +69,9 @@ ROW_REFUSED("RC SEND, receive of a bad key", BAD_RECV_LKEY, IBV_WR_SEND, 64, GOO
   { { IBV_WR_RDMA_WRITE_WITH_IMM, 0, GOOD_KEY, WITHOUT_EFFECT } } },
 { "RC SEND, local key unknown", IBV_QPT_RC, REQUESTER_FAILS, 1, 64, 0, 2,
   { { IBV_WR_SEND, 64, GOOD_KEY, BAD_LKEY | WITHOUT_EFFECT }, { IBV_WR_SEND, 10, GOOD_KEY, WITHOUT_EFFECT } } },
-{ "RC READ, local key unknown", IBV_QPT_RC, REQUESTER_FAILS, 0, 0, 0, 2,
-  { { IBV_WR_RDMA_READ, 64, GOOD_KEY, BAD_LKEY | WITHOUT_EFFECT }, { IBV_WR_RDMA_WRITE, 10, GOOD_KEY, WITHOUT_EFFECT } } },
+/* A request behind the READ could be on the way when its answer fails. */
+{ "RC READ, local key unknown", IBV_QPT_RC, REQUESTER_FAILS, 0, 0, 0, 1,
+  { { IBV_WR_RDMA_READ, 64, GOOD_KEY, BAD_LKEY | WITHOUT_EFFECT } } },
 { "RC good request before a bad one", IBV_QPT_RC, REQUESTER_FAILS | RESPONDER_FAILS, 1, 64, 1, 2,
   { { IBV_WR_SEND, 64 }, { IBV_WR_RDMA_WRITE, 10, UNKNOWN_KEY, WITHOUT_EFFECT } } },
 { "RC WRITE, peer destroyed", IBV_QPT_RC, REQUESTER_FAILS | PEER_IS_GONE, 0, 0, 0, 2,
