@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/rxe")]
+sys.path[:0] = [str(ROOT / "tests/rxe"), str(ROOT / "tests")]
 os.environ.setdefault("UVERBSD_BUILD", str(ROOT / "build"))
 from conftest import end, gid_of_rxe, run_at  # noqa: E402 pylint: disable=wrong-import-position
 from wirenet import Net  # noqa: E402 pylint: disable=wrong-import-position
