@@ -45,7 +45,12 @@ struct uvd_why {
 	union uvd_why_value values[UVD_WHY_VALUES];
 };
 
-enum uvd_explained_kind { UVD_EXPLAINED_COMPLETION, UVD_EXPLAINED_CALL, UVD_EXPLAINED_EVENT };
+enum uvd_explained_kind {
+	UVD_EXPLAINED_COMPLETION,
+	UVD_EXPLAINED_CALL,
+	UVD_EXPLAINED_EVENT,
+	UVD_EXPLAINED_DROP, /* a responder drops what comes from another user */
+};
 
 /* What is explained. Fields that no comment gives to another kind mean the same for each. */
 struct uvd_explained {

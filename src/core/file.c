@@ -9,6 +9,7 @@
 #include "account/account.h"
 #include "client/client.h"
 #include "core/internal.h"
+#include "explain/explain.h"
 #include "util/util.h"
 
 /* Adds the file to its device's list. -EIO: the device is gone, and its removal would miss the file. */
@@ -266,6 +267,21 @@ int uvd_context_event(struct uvd_context *context, uint32_t type, uint64_t eleme
 	return ret;
 }
 
+/* To nobody in particular: the event is of all clients. */
+static void device_explain_event(struct uvd_device *dev, enum ibv_event_type type, uint8_t port)
+{
+	const bool is_port = type == IBV_EVENT_PORT_ERR;
+	const struct uvd_explained e = {
+		.kind = UVD_EXPLAINED_EVENT,
+		.why = is_port ? uvd_why(PORT_DOWN, { 0 }) : uvd_why(DEVICE_FATAL, { 0 }),
+		.object = is_port ? "port" : "device",
+		.number = port,
+		.event = type,
+	};
+
+	uvd_file_explain(dev, NULL, UVD_LOG_NO_USER, &e);
+}
+
 void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t port)
 {
 	struct ib_uverbs_async_event_desc desc = { .element = port, .event_type = type };
@@ -280,4 +296,6 @@ void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t po
 	if (missed)
 		uvd_log_limited(dev->engine->log, UVD_INFO, "%s: %u event files missed event %d of port %u",
 				dev->config.ibdev, missed, type, port);
+	if (type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_DEVICE_FATAL)
+		device_explain_event(dev, type, port);
 }

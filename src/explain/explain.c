@@ -179,6 +179,8 @@ size_t uvd_explained_text(char *out, size_t size, const struct uvd_explained *e)
 		out_completion(&o, e);
 	else if (e->kind == UVD_EXPLAINED_EVENT)
 		out_add(&o, "event %s", uvd_name_of(uvd_event_names, e->event));
+	else if (e->kind == UVD_EXPLAINED_DROP)
+		out_add(&o, "drops requests of another user");
 	else
 		out_add(&o, "%s: %s", e->verb ?: "?", uvd_errno_name(e->err));
 	if (e->why.reason) {
@@ -235,7 +237,7 @@ static void json_completion(json_t *o, const struct uvd_explained *e)
 
 static json_t *explained_json(const struct uvd_explained *e, const char *device, pid_t pid)
 {
-	static const char *const kinds[] = { "completion", "call", "event" };
+	static const char *const kinds[] = { "completion", "call", "event", "drop" };
 	json_t *o = json_object();
 
 	json_object_set_new(o, "explains", json_string(kinds[e->kind]));
@@ -249,7 +251,7 @@ static json_t *explained_json(const struct uvd_explained *e, const char *device,
 		json_completion(o, e);
 	else if (e->kind == UVD_EXPLAINED_EVENT)
 		json_object_set_new(o, "event", json_sprintf("IBV_EVENT_%s", uvd_name_of(uvd_event_names, e->event)));
-	else {
+	else if (e->kind == UVD_EXPLAINED_CALL) {
 		json_object_set_new(o, "verb", json_string(e->verb ?: "?"));
 		json_object_set_new(o, "errno", json_string(uvd_errno_name(e->err)));
 	}

@@ -22,16 +22,15 @@ UVD_REASON(KEY_ACCESS, "key-access", "{which:s} {key:x}: its registration does n
 	   "add that flag in ibv_reg_mr()", "rxe_mr.c: lookup_mr(), IBTA 10.6.3")
 UVD_REASON(KEY_WINDOW_QP, "key-window-qp", "{which:s} {key:x} is a memory window that is bound to QP {qpn:x}",
 	   "use a type 2 window on the QP that it was bound on", "rxe_mw.c: rxe_lookup_mw(), IBTA 10.6.7.2")
-UVD_REASON(KEY_CHANGED, "key-changed", "{which:s} {key:x} was not valid at that moment, and is now",
-	   "register before the request is posted", "rxe_mr.c: lookup_mr()")
 UVD_REASON(MEMORY_GONE, "memory-gone", "the memory of {which:s} {key:x} cannot be accessed",
 	   "do not unmap or protect memory that is registered", "rxe_mr.c: rxe_mr_copy()")
 
 /* ---- what a requester asks ---------------------------------------------------------------------------------------- */
 
-UVD_REASON(SEND_LENGTH, "send-length",
-	   "a message of {length} bytes is longer than a datagram, of {mtu} bytes, or an atomic is not of 8 bytes",
+UVD_REASON(SEND_LENGTH, "send-length", "a datagram of {length} bytes is longer than the MTU of {mtu} bytes",
 	   "split the message, or use an RC QP", "rxe_verbs.c: validate_send_wr(), IBTA 11.4.1.1")
+UVD_REASON(ATOMIC_LENGTH, "atomic-length", "an atomic returns 8 bytes, and its list has room for fewer",
+	   "pass an entry of 8 bytes for the old value", "rxe_verbs.c: validate_send_wr(), IBTA 9.4.5")
 UVD_REASON(SEND_REFUSED, "send-refused", "the QP cannot carry out this request: its opcode, flags or number of entries",
 	   "use what the QP's type and its caps allow", "rxe_verbs.c: validate_send_wr()")
 UVD_REASON(BIND_REFUSED, "bind-refused", "the window cannot be bound: its region, PD, range or rights do not fit",
@@ -56,14 +55,14 @@ UVD_REASON(SRQ_UNKNOWN, "srq-unknown", "SRQ {srqn:x} is none of the XRC domain o
 	   "send to the number that ibv_get_srq_num() has returned, of the same domain", "rxe_resp.c: get_srq_wqe()")
 UVD_REASON(INVALIDATE_KEY, "invalidate-key", "{key:x} is no window that a SEND can invalidate at QP {qpn:x}",
 	   "send the key of a type 2 window that is bound on that QP", "rxe_resp.c: invalidate_rkey()")
+UVD_REASON(PACKETS, "packets", "packets of QP {qpn:x} contradict each other: opcode, length or order",
+	   "the peer's implementation is at fault: see --pcap", "rxe_resp.c: check_op_seq(), check_length()")
 UVD_REASON(REMOTE_REFUSED, "remote-refused", "the peer, QP {qpn:x}, has refused the request with a NAK: {nak:s}",
 	   "look at the peer's explanations, they are of another user or on another machine",
 	   "rxe_comp.c: check_ack(), IBTA 9.7.5.2.8")
 
 /* ---- no answer ---------------------------------------------------------------------------------------------------- */
 
-UVD_REASON(PEER_NONE, "peer-none", "no QP has the number {qpn:x} there ({retries} retries)",
-	   "exchange QP numbers, and set dest_qp_num to the peer's", "rxe_recv.c: hdr_check()")
 UVD_REASON(PEER_ADDRESS, "peer-address", "QP {qpn:x} is not at the address that this QP sends to ({retries} retries)",
 	   "set ah_attr to the GID or LID of the peer's port", "rxe_recv.c: check_addr()")
 UVD_REASON(PEER_TYPE, "peer-type", "QP {qpn:x} of the peer has another transport service ({retries} retries)",
@@ -91,6 +90,10 @@ UVD_REASON(
 	"no answer from QP {qpn:x} in {retries} retries: no QP of yours has that number and expects this QP's requests",
 	"if it is another user's, ask for the explanations there; if it is on another machine, look at the way to it",
 	"rxe_comp.c: retransmit_timer()")
+UVD_REASON(
+	WIRE_SILENT, "wire-silent", "no answer from {gid:gid}, QP {qpn:x}, in {retries} retries",
+	"look there whether the QP has this number, is in RTR and expects this QP and PSN, and whether UDP port 4791 is open on the way",
+	"rxe_comp.c: retransmit_timer()")
 UVD_REASON(RNR, "rnr", "no receive was posted at QP {qpn:x} of the peer: {retries} RNR retries",
 	   "post receives before the peer sends, or set rnr_retry to 7", "rxe_comp.c: rxe_completer(), IBTA 9.7.5.2.8")
 UVD_REASON(NETWORK_LOST, "network-lost", "a filter of this device has lost the request ({retries} retries)",
@@ -101,10 +104,12 @@ UVD_REASON(NETWORK_LOST, "network-lost", "a filter of this device has lost the r
 UVD_REASON(CQ_OVERRUN, "cq-overrun", "a completion came and the CQ has {cqe} entries, all in use: it is lost",
 	   "create the CQ with an entry for each request that can complete before it is polled",
 	   "rxe_cq.c: rxe_cq_post()")
-UVD_REASON(DEVICE_GONE, "device-gone", "the device was removed", "close the device and look for another one",
+UVD_REASON(PORT_DOWN, "port-down", "the port has gone down, by `uverbsctl port`, a filter or the adapter",
+	   "wait for IBV_EVENT_PORT_ACTIVE", "rxe_net.c: rxe_port_down()")
+UVD_REASON(DEVICE_FATAL, "device-fatal", "the device is gone, or its adapter is", "close it and look for another one",
 	   "uverbs_main.c: ib_uverbs_remove_one()")
-UVD_REASON(PORT_DOWN, "port-down", "port {port} has gone down", "wait for IBV_EVENT_PORT_ACTIVE",
-	   "rxe_net.c: rxe_port_down()")
+UVD_REASON(ADAPTER, "adapter", "the adapter reports vendor error {vendor:x}",
+	   "see the documentation of the adapter's driver", "ibv_poll_cq(3)")
 
 /* ---- calls -------------------------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <uverbsd/log.h>
 #include <uverbsd/plugin.h>
+#include <uverbsd/reason.h>
 
 #include "filters/cm.h"
 #include "filters/filters.h"
@@ -387,6 +388,27 @@ static void error_mend(struct error_filter *f, uint32_t qp_num)
 	pthread_mutex_unlock(&f->lock);
 }
 
+static void explain_injected(struct uvd_ibdev *dev, const struct uvd_cq *cq, const struct ibv_wc *wc, const char *rule,
+			     uint64_t nr)
+{
+	static const struct uvd_reason injected = { "error:injected", "filter error: {rule:s}, completion {number}",
+						    "the request was carried out: see `uverbsctl filter list`",
+						    "docs/testing-your-program.md" };
+	const struct uvd_explained e = {
+		.kind = UVD_EXPLAINED_COMPLETION,
+		.why = { &injected, { { .word = rule }, { nr } } },
+		.object = "QP",
+		.number = wc->qp_num,
+		.status = wc->status,
+		.is_recv = wc->opcode & IBV_WC_RECV,
+		.opcode = uvd_wr_opcode_of(wc->opcode),
+		.wr_id = wc->wr_id,
+		.length = wc->byte_len,
+	};
+
+	uvd_explain(dev, cq->context, &e);
+}
+
 static void error_completion(void *data, struct uvd_cq *cq, struct ibv_wc *wc)
 {
 	struct error_filter *f = data;
@@ -410,9 +432,7 @@ static void error_completion(void *data, struct uvd_cq *cq, struct ibv_wc *wc)
 	uvd_rule_count_done(of_one ? &one->when.count : &any->when.count);
 	error_break(f, wc->qp_num);
 	wc->status = status;
-	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter error: QP 0x%x, %s, completion %llu: %s",
-			f->dev->config.ibdev, wc->qp_num, uvd_wc_names[of_one ? uvd_wc_kind(wc->opcode) : UVD_WC_ANY],
-			(unsigned long long)(of_one ?: of_any), uvd_rule_status_name(status));
+	explain_injected(f->dev, cq, wc, uvd_wc_names[of_one ? uvd_wc_kind(wc->opcode) : UVD_WC_ANY], of_one ?: of_any);
 }
 
 static int error_modify(void *data, const struct uvd_next *next, struct uvd_qp *qp, const struct ibv_qp_attr *attr,

@@ -2,6 +2,7 @@
 /* Completion queues: creation, resizing and destruction. cq_poll.c polls and arms them; cq_buffer.c finds a buffer. */
 #include <limits.h>
 #include <uverbsd/uapi_later.h>
+#include "explain/explain.h"
 #include "objects/cq.h"
 #include "objects/queue.h"
 #include "pin/pin.h"
@@ -114,8 +115,25 @@ static void comp_handler(struct uvd_cq *cq)
 	uvd_object_completed(cq->owner);
 }
 
+/* A CQ has one error event: a completion found no room. */
+static void cq_explain(struct uvd_cq *cq)
+{
+	const struct uvd_uobject *uobj = cq->owner;
+	const struct uvd_explained e = {
+		.kind = UVD_EXPLAINED_EVENT,
+		.why = uvd_why(CQ_OVERRUN, { cq->cqe }),
+		.object = "CQ",
+		.number = uobj->id,
+		.event = IBV_EVENT_CQ_ERR,
+	};
+
+	uvd_explain(cq->context->dev, cq->context, &e);
+}
+
 static void cq_event_handler(struct uvd_cq *cq, enum ibv_event_type type)
 {
+	if (type == IBV_EVENT_CQ_ERR)
+		cq_explain(cq);
 	uvd_object_event(cq->owner, type);
 }
 

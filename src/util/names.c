@@ -117,6 +117,28 @@ const struct uvd_named uvd_wr_opcode_names[] = {
 	{ NULL },
 };
 
+uint32_t uvd_wr_opcode_of(uint32_t wc_opcode)
+{
+	switch (wc_opcode) {
+	case IBV_WC_RDMA_WRITE:
+		return IBV_WR_RDMA_WRITE;
+	case IBV_WC_RDMA_READ:
+		return IBV_WR_RDMA_READ;
+	case IBV_WC_COMP_SWAP:
+		return IBV_WR_ATOMIC_CMP_AND_SWP;
+	case IBV_WC_FETCH_ADD:
+		return IBV_WR_ATOMIC_FETCH_AND_ADD;
+	case IBV_WC_LOCAL_INV:
+		return IBV_WR_LOCAL_INV;
+	case IBV_WC_BIND_MW:
+		return IBV_WR_BIND_MW;
+	case IBV_WC_ATOMIC_WRITE:
+		return IBV_WR_ATOMIC_WRITE;
+	default:
+		return IBV_WR_SEND;
+	}
+}
+
 const char *uvd_name_of(const struct uvd_named *names, uint64_t value)
 {
 	while (names->name && names->value != value)

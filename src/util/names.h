@@ -16,6 +16,8 @@ extern const struct uvd_named uvd_qp_attr_names[]; /* enum ibv_qp_attr_mask */
 extern const struct uvd_named uvd_qp_type_names[], uvd_qp_state_names[], uvd_wc_status_names[], uvd_event_names[];
 extern const struct uvd_named uvd_wr_opcode_names[]; /* as the specification writes them */
 
+/* Returns the operation (enum ibv_wr_opcode) that a send's completion (enum ibv_wc_opcode) reports, without immediate data. */
+uint32_t uvd_wr_opcode_of(uint32_t wc_opcode);
 /* Returns the value's name, or "?". */
 const char *uvd_name_of(const struct uvd_named *names, uint64_t value);
 /* Returns the row of this name, or NULL. */

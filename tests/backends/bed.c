@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <uverbsd/reason.h>
 #include "tests/backends/bed.h"
 #include "wire/wire.h"
 #include "tests/backends/bed_mapped.h"
@@ -21,6 +23,48 @@ bool bed_is_on_wire(void)
 }
 
 /* On the wire an address of the loopback interface that no other process takes at this time. */
+enum { LATEST = 64 };
+
+/* The latest explanations: for which QP, and the code of the reason. */
+static struct {
+	pthread_mutex_t lock;
+	unsigned int num;
+	struct {
+		uint32_t qpn;
+		const char *code;
+	} latest[LATEST];
+} explained = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void dev_explain(struct uvd_ibdev *dev, struct uvd_context *context, const struct uvd_explained *e)
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&explained.lock);
+	n = explained.num++ % LATEST;
+	explained.latest[n].qpn = e->number;
+	explained.latest[n].code = e->why.reason ? e->why.reason->code : "none";
+	pthread_mutex_unlock(&explained.lock);
+}
+
+static bool is_explained(uint32_t qpn, const char *code)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&explained.lock);
+	for (unsigned int i = 0; i < LATEST; i++)
+		found |= explained.latest[i].code && explained.latest[i].qpn == qpn &&
+			 !strcmp(explained.latest[i].code, code);
+	pthread_mutex_unlock(&explained.lock);
+	return found;
+}
+
+void expect_why(const struct end *end, const char *code, const char *on_wire)
+{
+	const char *want = bed_is_on_wire() ? on_wire : code;
+
+	wait_until(is_explained(end->qp->qp_num, want));
+}
+
 static union ibv_gid side_gid(int nr)
 {
 	const int pid = getpid();
@@ -47,6 +91,7 @@ static void side_open(struct side *side, const struct uvd_backend *ops, struct u
 	side->dev.ops = ops;
 	side->dev.engine_data = fabric;
 	side->dev.event_handler = dev_event;
+	side->dev.explain = dev_explain;
 	config->num_ports = 1;
 	config->num_comp_vectors = 1;
 	config->limits = (struct uvd_limits){
@@ -556,8 +601,10 @@ void send_small(struct end *from, struct end *to, enum ibv_wr_opcode opcode, uin
 void expect_not_postable(struct end *end, const struct uvd_send_wr *wr)
 {
 	ck_assert_int_eq(post_send_wr(end, wr), bed_is_mapped() ? 0 : -EINVAL);
-	if (bed_is_mapped())
+	if (bed_is_mapped()) {
 		expect(end->scq, 0xa, IBV_WC_LOC_QP_OP_ERR);
+		expect_why(end, "send-refused", "send-refused");
+	}
 	expect_nothing(end->scq);
 }
 

@@ -138,6 +138,8 @@ void expect_not_postable(struct end *end, const struct uvd_send_wr *wr);
 /* Waits for the next completion, which must have this wr_id and status. */
 struct ibv_wc expect(struct uvd_cq *cq, uint64_t wr_id, enum ibv_wc_status status);
 void expect_nothing(struct uvd_cq *cq);
+/* Waits for an explanation for the user of this end's QP, whose reason has the code, or on the wire the other one. */
+void expect_why(const struct end *end, const char *code, const char *on_wire);
 
 /*
  * Memory of the stub client (bed_mm.c). An access to the mm_bad_len bytes at mm_bad fails with -EFAULT. So does

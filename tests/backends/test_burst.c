@@ -651,6 +651,7 @@ START_TEST(test_garbage_in_a_mapped_queue_is_an_error_in_its_place)
 	ring_doorbell();
 	expect_done(0, 6);
 	expect(a->scq, 6, garbage[_i].status);
+	expect_why(a, garbage[_i].status == IBV_WC_LOC_LEN_ERR ? "atomic-length" : "send-refused", "");
 	expect_flushed(7);
 	expect_nothing(b->rcq);
 	ck_assert_uint_eq(num_popped, N);

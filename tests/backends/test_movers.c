@@ -246,6 +246,7 @@ START_TEST(test_responder_whose_memory_does_not_answer_gets_a_protection_error)
 	post_at(a, b, opcodes[_i], 1000);
 	post_at(a, b, IBV_WR_RDMA_WRITE, 1000);
 	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	expect_why(a, "peer-stuck", "");
 	expect(a->scq, 0xa, IBV_WC_WR_FLUSH_ERR);
 	expect(b->rcq, 1, opcodes[_i] == IBV_WR_SEND ? IBV_WC_LOC_PROT_ERR : IBV_WC_WR_FLUSH_ERR);
 	ck_assert_int_eq(b->qp_event[IBV_EVENT_QP_FATAL], opcodes[_i] != IBV_WR_SEND);

@@ -103,6 +103,7 @@ START_TEST(test_rc_gives_up_after_retry_cnt_retries_and_their_time_outs)
 	connect_with_receives(IBV_QPT_RC, 1);
 	send_nr(1, 1000);
 	expect(a->scq, 1, IBV_WC_RETRY_EXC_ERR);
+	expect_why(a, "network-lost", "");
 	ck_assert_uint_eq(asked, 1 + a->retry_cnt);
 	ck_assert_uint_ge(now_us() - begin, (1 + a->retry_cnt) * (4096 << a->timeout) / 1000);
 	ck_assert_int_eq(state_of(a), IBV_QPS_ERR);

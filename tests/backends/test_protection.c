@@ -483,6 +483,7 @@ START_TEST(test_process_that_is_gone_is_no_answer)
 	mm_gone = true;
 	send_small(a, b, opcodes[_i], 8);
 	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	expect_why(a, "peer-process", "wire-silent");
 	expect_nothing(b->rcq);
 	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
 }
@@ -528,6 +529,7 @@ START_TEST(test_peer_of_a_device_under_removal_gets_no_nak_although_its_region_g
 	mm_failed = b_is_unplugged;
 	send_small(a, b, IBV_WR_RDMA_WRITE, 8);
 	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	expect_why(a, "link-down", "wire-silent");
 	mm_failed = NULL;
 	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
 	b->side->dev.config.ports[0].down = false;

@@ -181,6 +181,7 @@ START_TEST(test_srq_number_that_is_not_of_the_domain_is_refused)
 	ck_assert_int_eq(post_recv(stranger, 1, 0, 100), 0);
 	send_to(srqns[_i], _i == 1 ? IBV_WR_RDMA_WRITE : IBV_WR_SEND, 10);
 	expect(a->scq, 0xa, IBV_WC_REM_INV_REQ_ERR);
+	expect_why(a, "srq-unknown", "remote-refused");
 	ck_assert_int_eq(state_of(b), IBV_QPS_ERR);
 	ck_assert_int_eq(b->qp_event[IBV_EVENT_QP_REQ_ERR], 1);
 	ck_assert_int_eq(b->qp_event[IBV_EVENT_QP_LAST_WQE_REACHED], 1);

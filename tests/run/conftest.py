@@ -22,6 +22,7 @@ BIN = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-tests-bin-"))
 BIN.chmod(0o755)
 atexit.register(shutil.rmtree, BIN)
 UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", BIN / "uverbsctl").as_posix()
+MISTAKES = shutil.copy(BUILD / "tests/run/run_mistakes", BIN / "run_mistakes").as_posix()
 UCAP_CLIENT = shutil.copy(BUILD / "tests/run/ucap_client", BIN / "ucap_client").as_posix()
 CLIENT = shutil.copy(BUILD / "tests/run/run_client", BIN / "run_client").as_posix()
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow

@@ -15,7 +15,7 @@ from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapReader
 
 import perftest
-from conftest import STUCK, UVERBSCTL, pair
+from conftest import MISTAKES, STUCK, UVERBSCTL, pair
 
 RXE, HFI1 = ("--persona", "rxe"), ("--persona", "hfi1")
 (SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY, WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, READ, READ_RESPONSE_FIRST,
@@ -207,3 +207,17 @@ def test_the_example_of_the_documentation_prints_what_it_says(run):
                 said += [s.rstrip() for s in r.stdout.splitlines()]
         assert [re.sub("0x[0-9a-f]+", "N", s) for s in said] == [re.sub("0x[0-9a-f]+", "N", s) for s in block.splitlines()], block
     assert len(blocks) == 2
+
+
+SEND_ONLY, WRITE_ONLY, ACKNOWLEDGE = 4, 10, 17
+
+
+@pytest.mark.parametrize("mistake, opcodes", (("qpn_wrong", [SEND_ONLY]), ("psns_differ", [SEND_ONLY]), ("peer_in_init", [SEND_ONLY]), ("gid_wrong", [SEND_ONLY]),
+                                              ("r_key_unknown", [WRITE_ONLY, ACKNOWLEDGE])))
+def test_requests_that_fail_are_in_the_file(run, mistake, opcodes):
+    """Who drops or refuses a request does so after it was on the wire. A request is there once or for each retry that has its bytes."""
+    path = pathlib.Path(run.folder) / "failed.pcap"
+    r = run(MISTAKES, mistake, options=["--pcap", path, "--persona", "rxe"])
+    seen = [int(line.split("\t")[0], 0) for line in tshark(path, "-T", "fields", "-e", "infiniband.bth.opcode")]
+    assert seen[:len(opcodes)] == opcodes and set(seen) == set(opcodes), (seen, r.stdout, r.stderr)
+    assert tshark(path, "-Y", "_ws.malformed || !infiniband.invariant.crc") == []

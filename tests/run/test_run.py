@@ -131,6 +131,7 @@ def test_port_down_and_up_are_seen_by_queries_sysfs_and_events(run):
                         f"kill $watch; cat events", cwd=run.folder)
     assert r.stdout.split("hfi1_0:")[0].split("\n")[:4] == ["1: DOWN", "PORT_DOWN", "4: ACTIVE", "PORT_ACTIVE"], r
     assert re.findall(r"IBV_EVENT_(\w+) .*port (\d)", r.stdout) == [("PORT_ERR", "1"), ("PORT_ACTIVE", "1")], r.stdout
+    assert "hfi1_0: port 0x1: event PORT_ERR: the port has gone down" in r.stderr, r.stderr
 
 
 @pytest.mark.parametrize("args, words", [("hfi1_0 2 down", "no such port"), ("mlx5_0 1 down", "no such device")])

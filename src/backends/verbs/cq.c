@@ -10,6 +10,7 @@
  * more forged completions than the CQ holds.
  */
 #include <errno.h>
+#include "explain/explain.h"
 #include "backends/verbs/verbs.h"
 
 enum { POLL_AT_ONCE = 16 };
@@ -235,6 +236,23 @@ static void poll_deliver(struct hca_context *context, struct ibv_wc *wc, struct 
 	uvd_unlock(&context->lock);
 }
 
+/* An adapter tells no more than its own code. */
+static void explain_failed(struct uvd_context *context, const struct ibv_wc *wc)
+{
+	const struct uvd_explained e = {
+		.kind = UVD_EXPLAINED_COMPLETION,
+		.why = uvd_why(ADAPTER, { wc->vendor_err }),
+		.object = "QP",
+		.number = wc->qp_num,
+		.status = wc->status,
+		.is_recv = wc->opcode & IBV_WC_RECV,
+		.opcode = uvd_wr_opcode_of(wc->opcode),
+		.wr_id = wc->wr_id,
+	};
+
+	uvd_explain(context->dev, context, &e);
+}
+
 int hca_poll_cq(struct uvd_cq *base, int n, struct ibv_wc *wc)
 {
 	struct hca_context *context = hca_context(base->context);
@@ -250,6 +268,8 @@ int hca_poll_cq(struct uvd_cq *base, int n, struct ibv_wc *wc)
 			return count ? count : got;
 		for (int i = 0; i < p.num; i++) {
 			poll_deliver(context, &p.wc[i], &p.done[i]);
+			if (p.wc[i].status != IBV_WC_SUCCESS && p.wc[i].status != IBV_WC_WR_FLUSH_ERR)
+				explain_failed(base->context, &p.wc[i]);
 			wc[count++] = p.wc[i];
 		}
 		/* Some of them may have been dropped. The adapter's CQ is empty only if it gave less than it could. */

@@ -455,17 +455,29 @@ START_TEST(test_event_of_a_qp_reaches_the_client)
 }
 END_TEST
 
+/* Waits until the file contains the text. */
+static void wait_for_line(int file, const char *text)
+{
+	char line[1024] = "";
+
+	while (!strstr(line, text))
+		if (pread(file, line, sizeof(line) - 1, 0) < 0)
+			ck_abort();
+}
+
 START_TEST(test_dead_adapter_is_an_event_and_eio_and_everything_can_be_destroyed)
 {
-	const int fd = client_async_fd(&a);
+	const int fd = client_async_fd(&a), log = memfd_create("log", MFD_CLOEXEC);
 	struct ib_uverbs_wc wc;
 	struct uv_qp qp;
 	uint32_t cq, pd;
 
 	ck_assert_int_eq(make_srq(&srq), 0);
 	ck_assert_int_eq(do_recv(), 0);
+	h.engine.log = uvd_log_new(log, "", UVD_WARN);
 	fake_device_fatal();
 	ck_assert_uint_eq(client_async_event(fd), IBV_EVENT_DEVICE_FATAL);
+	wait_for_line(log, "event DEVICE_FATAL: the device is gone, or its adapter is");
 	for (size_t i = 0; i < UV_ARRAY_SIZE(calls); i++)
 		ck_assert_int_eq(calls[i].fn(), -EIO);
 	ck_assert_int_eq(client_poll(&a, &wc), -EIO);
@@ -479,6 +491,9 @@ START_TEST(test_dead_adapter_is_an_event_and_eio_and_everything_can_be_destroyed
 	ck_assert_int_eq(uv_dealloc_pd(a.fd, UV_WRITE, a.pd), 0);
 	ck_assert_uint_eq(client_device()->rings, 0);
 	close(fd);
+	uvd_log_free(h.engine.log);
+	h.engine.log = NULL;
+	close(log);
 }
 END_TEST
 

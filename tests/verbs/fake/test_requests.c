@@ -97,15 +97,24 @@ START_TEST(test_completions_from_before_a_reset_complete_no_later_request)
 }
 END_TEST
 
+static const char *explained; /* the code of the last explanation's reason */
+
+static void note_explained(struct uvd_ibdev *dev, struct uvd_context *context, const struct uvd_explained *e)
+{
+	explained = e->why.reason->code;
+}
+
 START_TEST(test_request_with_a_foreign_key_completes_with_an_error)
 {
 	struct ib_uverbs_wc wc;
 
+	h.dev->ib.explain = note_explained;
 	a.mr.lkey++;
 	ck_assert_int_eq(client_write(&a, 1, 0, 8, remote), 0);
 	ck_assert_int_eq(client_poll(&a, &wc), 1);
 	ck_assert_uint_eq(wc.wr_id, 1);
 	ck_assert_uint_eq(wc.status, IBV_WC_LOC_PROT_ERR);
+	ck_assert_str_eq(explained, "adapter");
 }
 END_TEST
 

@@ -14,6 +14,18 @@ struct soft_cq {
 	struct uvd_cq_ring ring;
 };
 
+/*
+ * An explanation that waits until no lock is held. It has been allocated with malloc(). As long as `ref` is held, which is of a QP or an SRQ,
+ * the context stays open.
+ */
+struct soft_explained {
+	struct soft_explained *next;
+	struct uvd_ibdev *dev;
+	struct uvd_context *context; /* NULL: of nobody in particular */
+	struct soft_ref *ref;
+	struct uvd_explained explained;
+};
+
 /* Handlers to call once no lock is held. There is room for the CQs and events of the two QPs of one work request. */
 struct soft_due {
 	struct soft_cq *cqs[8];
@@ -24,6 +36,7 @@ struct soft_due {
 	} events[8];
 	unsigned int num_events;
 	struct uvd_srq *limit_reached;
+	struct soft_explained *explained; /* the latest first */
 };
 
 int soft_create_cq(struct uvd_cq *cq, struct uvd_udata *udata);
@@ -35,6 +48,8 @@ int soft_replace_cq_queue(struct uvd_cq *cq, struct uvd_queue **queue);
 /* Adds a completion to cq, unless that is NULL, and notes in due whether handlers are to be called. */
 void soft_cq_add(struct uvd_cq *cq, const struct ibv_wc *wc, bool solicited, struct soft_due *due);
 void soft_due_event(struct soft_due *due, struct uvd_qp *qp, enum ibv_event_type type);
+/* Takes over e, and takes a reference to e->ref. */
+void soft_due_explain(struct soft_due *due, struct soft_explained *e);
 void soft_due_srq_limit(struct soft_due *due, struct uvd_srq *srq);
 /* Calls the handlers and empties due. Caller holds no lock. */
 void soft_due_run(struct soft_due *due);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <errno.h>
+#include <stdlib.h>
 #include "backends/soft/completion/completion.h"
 
 static int max_cqe(struct uvd_cq *cq)
@@ -83,9 +84,38 @@ void soft_due_srq_limit(struct soft_due *due, struct uvd_srq *srq)
 	due->limit_reached = srq;
 }
 
+void soft_due_explain(struct soft_due *due, struct soft_explained *e)
+{
+	soft_ref_get(e->ref);
+	e->next = due->explained;
+	due->explained = e;
+}
+
+/* Explains all, the oldest first, and frees them. */
+static void due_explain_all(struct soft_due *due)
+{
+	struct soft_explained *oldest = NULL, *e;
+
+	while ((e = due->explained)) {
+		due->explained = e->next;
+		e->next = oldest;
+		oldest = e;
+	}
+	while ((e = oldest)) {
+		oldest = e->next;
+		uvd_explain(e->dev, e->context, &e->explained);
+		soft_ref_put(e->ref);
+		free(e);
+	}
+}
+
 void soft_due_run(struct soft_due *due)
 {
 	struct uvd_srq *srq = due->limit_reached;
+
+	/* Before the handlers: a client that sees its completion finds the explanation. */
+	if (__builtin_expect(!!due->explained, 0))
+		due_explain_all(due);
 
 	for (unsigned int i = 0; i < due->num_cqs; i++)
 		uvd_cq_ring_notify(&due->cqs[i]->ring, &due->cqs[i]->cq);

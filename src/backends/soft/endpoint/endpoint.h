@@ -230,6 +230,7 @@ struct soft_request {
 	struct soft_send_wqe *wqe;
 	struct soft_arrival arrival; /* for the responder */
 	uint32_t dest_qpn;
+	uint8_t retry_cnt; /* the QP's */
 	enum uvd_fate fate;
 	uint64_t hold_ns, delay_ns; /* delay_ns: of a packet on the wire */
 	struct soft_held *held; /* the transport has set it: the message, which the network holds back */
@@ -243,6 +244,8 @@ uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length);
 uint64_t soft_rnr_ns(unsigned int code);
 /* Sets the operation, and the number of packets, to those of the work request. The QP's type and the MTU are set already. */
 void soft_arrival_set(struct soft_arrival *arrival, const struct soft_send_wqe *wqe);
+/* Returns the request as it is sent now. Caller holds qp->lock. */
+struct soft_request soft_send_request(struct soft_qp *qp, struct soft_send_wqe *wqe);
 /* Checks a request. Returns 0 and its length in bytes; or -EINVAL. Caller holds qp->lock. */
 int soft_check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length);
 /*
@@ -300,8 +303,9 @@ void soft_held_drop(struct soft_qp *qp);
 bool soft_may_start(struct soft_qp *qp);
 /* Dequeues the oldest request, and adds its completion if it is signaled or has failed. */
 void soft_send_complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due);
-/* The same for a failed request. Then a reliable QP goes into ERR, another one in RTS or SQD into SQE. */
-void soft_send_fail(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due);
+/* The same for a failed request, which is explained; why: the reason, if it is not known from wqe and QP. Then a reliable QP goes into ERR, another one in RTS or SQD into SQE. */
+void soft_send_fail(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, const struct uvd_why *why,
+		    struct soft_due *due);
 /* Completes the requests that are queued at this moment with a flush error. */
 void soft_send_flush(struct soft_qp *qp, struct soft_due *due);
 /* Ends the wait of the oldest request, if any, and disarms its timer. */
@@ -378,7 +382,8 @@ struct soft_list soft_recv_list(struct soft_qp *qp);
  * Puts the QP into ERR. Its owner learns that from the receive that a message has taken, which completes with this
  * status, or else from the event. Caller has claimed the QP and holds its lock.
  */
-void soft_recv_fail(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_event_type event, struct soft_due *due);
+void soft_recv_fail(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_event_type event, const struct uvd_why *why,
+		    struct soft_due *due);
 /* Ends the claim of a mover that was given up in this QP's memory, and puts its reference. Caller holds no lock. */
 void soft_recv_give_up(struct soft_qp *qp);
 /* Copies a receive to r_wqe. Caller has claimed the QP, or flushes it, and holds its lock. */
@@ -400,6 +405,10 @@ static inline bool soft_arrival_is_linked(const struct soft_arrival *arrival, co
 {
 	return arrival->port ? soft_port_joined(arrival->port, port) : !uvd_config_port_down(port);
 }
+/* Do the P_Keys of two ports belong to one partition? */
+bool soft_same_partition(uint16_t a, uint16_t b);
+/* Can QPs of these types be the two ends of a connection, or exchange datagrams? */
+bool soft_peer_types(enum ibv_qp_type receiver, enum ibv_qp_type sender);
 /* Do state, type, address, partition, and Q_Key or peer, let the request reach this QP? Caller holds qp->lock. */
 bool soft_recv_admits(struct soft_qp *qp, const struct soft_arrival *arrival);
 /*
@@ -425,5 +434,28 @@ int soft_bind_counters(struct uvd_qp *qp, struct uvd_counters *counters);
 void soft_count_arrival(struct soft_qp *qp, const struct soft_arrival *arrival);
 int soft_create_comp_cntr(struct uvd_comp_cntr *cntr);
 int soft_destroy_comp_cntr(struct uvd_comp_cntr *cntr);
+
+/* ---- explain.c: explanations, which soft_due_run() passes on. Caller holds qp->lock ------------------------------ */
+
+/* why: NULL, or without a reason: find out. */
+void soft_explain_send(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status,
+		       const struct uvd_why *why, struct soft_due *due);
+/* Why a responder in this engine gave no answer. Set why.reason and peer to NULL. */
+struct soft_silence {
+	struct uvd_why why; /* for the requester's user, who learns nothing of other users' QPs */
+	struct soft_qp *peer; /* NULL, or the QP of another user, with a reference */
+	struct uvd_why at_peer; /* for that user */
+};
+
+/* Looks at the responder. Call it without a lock, and soft_silence_put() afterwards. */
+void soft_silence_look(const struct soft_request *req, struct soft_silence *silence);
+void soft_silence_put(struct soft_silence *silence);
+/* Explains to the other user, if there is one, that requests were dropped. */
+void soft_explain_drop(const struct soft_silence *silence, struct soft_due *due);
+/* Returns why a responder of the requester's own user has refused the mover's request, or NULL. */
+const struct uvd_why *soft_why_refused(const struct soft_mover *m, const struct soft_qp *requester);
+/* If the QP has taken a receive, that fails with the status; else the QP's user gets the event. */
+void soft_explain_recv(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_event_type event,
+		       const struct uvd_why *why, struct soft_due *due);
 
 #endif

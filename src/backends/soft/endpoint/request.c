@@ -205,3 +205,32 @@ void soft_refuse_send(const struct uvd_send_wr *wr, struct soft_send_wqe *wqe)
 	wqe->num_sge = 0;
 	wqe->refusal = IBV_WC_LOC_QP_OP_ERR;
 }
+
+struct soft_request soft_send_request(struct soft_qp *qp, struct soft_send_wqe *wqe)
+{
+	struct soft_request req = {
+		.qp = qp,
+		.wqe = wqe,
+		.arrival = {
+			.qp_type = qp->qp.qp_type,
+			.src_qpn = qp->qp.qp_num,
+			.psn = qp->s_psn,
+			.port = soft_qp_port(qp),
+			.ah = qp->attr.ah_attr,
+			.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
+			.mtu = qp->attr.path_mtu,
+		},
+		.dest_qpn = qp->attr.dest_qp_num,
+		.retry_cnt = qp->attr.retry_cnt,
+	};
+
+	soft_arrival_set(&req.arrival, wqe);
+	if (qp->qp.qp_type == IBV_QPT_UD) {
+		req.arrival.ah = wqe->ah;
+		req.dest_qpn = wqe->remote_qpn;
+		/* A Q_Key with the top bit set means the sender's own Q_Key. */
+		req.arrival.qkey = wqe->remote_qkey & 0x80000000 ? qp->attr.qkey : wqe->remote_qkey;
+		req.arrival.is_multicast = soft_is_multicast(req.arrival.port, &req.arrival.ah);
+	}
+	return req;
+}

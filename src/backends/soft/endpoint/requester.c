@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <uverbsd/log.h>
 #include "backends/soft/endpoint/endpoint.h"
+#include "explain/explain.h"
 
 /* ---- the queue ---------------------------------------------------------------------------------------------------- */
 
@@ -146,8 +147,10 @@ void soft_send_flush(struct soft_qp *qp, struct soft_due *due)
 		soft_send_complete(qp, wqe, IBV_WC_WR_FLUSH_ERR, due);
 }
 
-void soft_send_fail(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due)
+void soft_send_fail(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, const struct uvd_why *why,
+		    struct soft_due *due)
 {
+	soft_explain_send(qp, wqe, status, why, due);
 	/* Do this in any state: a request that was tried reports its own status, also if the QP is in error by now. */
 	soft_send_complete(qp, wqe, status, due);
 	if (soft_is_reliable(qp))
@@ -225,14 +228,15 @@ void soft_send_take_back(struct soft_qp *qp)
  */
 static void fail_given_up(struct soft_qp *qp, enum soft_place place, struct soft_due *due)
 {
+	const struct uvd_why stuck = uvd_why(PEER_STUCK, { qp->attr.dest_qp_num });
 	struct soft_send_wqe *wqe = soft_sq_peek(qp, 0);
 
 	if (!wqe || !qp->s_started || qp->state == IBV_QPS_RESET)
 		return;
 	if (place == SOFT_AT_REQUESTER)
-		soft_send_fail(qp, wqe, IBV_WC_LOC_PROT_ERR, due);
+		soft_send_fail(qp, wqe, IBV_WC_LOC_PROT_ERR, NULL, due);
 	else if (soft_is_reliable(qp))
-		soft_send_fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, due);
+		soft_send_fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, &stuck, due);
 	else
 		soft_send_complete(qp, wqe, IBV_WC_SUCCESS, due);
 }

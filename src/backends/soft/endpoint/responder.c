@@ -78,8 +78,11 @@ void soft_unclaim(struct soft_mover *m, struct soft_due *due)
 	soft_ref_put(&peer->ref);
 }
 
-void soft_recv_fail(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_event_type event, struct soft_due *due)
+void soft_recv_fail(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_event_type event, const struct uvd_why *why,
+		    struct soft_due *due)
 {
+	if (qp->r_taken || qp->state != IBV_QPS_ERR)
+		soft_explain_recv(qp, status, event, why, due);
 	if (qp->r_taken) {
 		struct ibv_wc wc = { .status = status, .opcode = IBV_WC_RECV };
 
@@ -97,7 +100,7 @@ void soft_recv_give_up(struct soft_qp *qp)
 
 	pthread_mutex_lock(&qp->lock);
 	if (!soft_gone(qp))
-		soft_recv_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, &due);
+		soft_recv_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, NULL, &due);
 	if (qp->qp.qp_type == IBV_QPT_XRC_RECV) {
 		srq = qp->r_srq;
 		qp->r_srq = NULL;
@@ -166,7 +169,7 @@ bool soft_recv_take_for(struct soft_qp *qp, uint32_t length, bool data, struct s
 	if (soft_list_ok(&list))
 		return true;
 	/* The receiver posted an invalid receive, so the receiver goes into error. The sender learns nothing. */
-	soft_recv_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, due);
+	soft_recv_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, NULL, due);
 	return false;
 }
 
@@ -240,14 +243,13 @@ unsigned int soft_recv_look(struct soft_qp *qp, unsigned int most)
 	return num;
 }
 
-static bool same_partition(uint16_t a, uint16_t b)
+bool soft_same_partition(uint16_t a, uint16_t b)
 {
 	/* The top bit marks a full member. Two limited members may not communicate. */
 	return (a & 0x7fff) && !((a ^ b) & 0x7fff) && ((a | b) & 0x8000);
 }
 
-/* Can QPs of these types be the two ends of a connection, or exchange datagrams? */
-static bool are_peers(enum ibv_qp_type receiver, enum ibv_qp_type sender)
+bool soft_peer_types(enum ibv_qp_type receiver, enum ibv_qp_type sender)
 {
 	return receiver == IBV_QPT_XRC_RECV ? sender == IBV_QPT_XRC_SEND : receiver == sender;
 }
@@ -271,10 +273,10 @@ bool soft_recv_admits(struct soft_qp *qp, const struct soft_arrival *arrival)
 {
 	const struct uvd_port_config *port;
 
-	if (!soft_can_receive(qp->state) || !are_peers(qp->qp.qp_type, arrival->qp_type))
+	if (!soft_can_receive(qp->state) || !soft_peer_types(qp->qp.qp_type, arrival->qp_type))
 		return false;
 	port = soft_qp_port(qp);
-	if (!came_here(arrival, port) || !same_partition(soft_port_pkey(port, qp->attr.pkey_index), arrival->pkey))
+	if (!came_here(arrival, port) || !soft_same_partition(soft_port_pkey(port, qp->attr.pkey_index), arrival->pkey))
 		return false;
 	return qp->qp.qp_type == IBV_QPT_UD ? qp->attr.qkey == arrival->qkey : is_of_peer(qp, arrival);
 }

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <uverbsd/backend.h>
+#include <uverbsd/reason.h>
 #include "backends/backends.h"
 #include "backends/soft/memory/mover.h"
 #include "backends/soft/memory/ref.h"
@@ -30,6 +31,7 @@ struct soft_mr_table {
 	uint32_t room, free_first, free_last;
 	uint32_t num_mrs, num_mws;
 	uint64_t next_serial;
+	struct soft_ended **ended; /* keys that have ended, by user; NULL: none yet. See why.c */
 };
 
 struct soft_mr {
@@ -149,6 +151,26 @@ int soft_invalidate_mw(struct uvd_pd *pd, uint32_t qpn, uint32_t key);
 bool soft_window_allows(const struct soft_mw *mw, const struct uvd_pd *pd, uint32_t qpn, uint32_t key, uint64_t addr,
 			uint32_t length, unsigned int access);
 
+/* ---- why.c ------------------------------------------------------------------------------------------------------- */
+
+/* What a request asked of a key. */
+struct soft_key_use {
+	struct uvd_pd *pd; /* of the QP or SRQ */
+	const char *which; /* "l_key" or "r_key" */
+	bool is_remote; /* a window's key is good, too */
+	uint32_t qpn; /* is_remote: of the QP whose peer has named it */
+	uint32_t key;
+	uint64_t addr;
+	uint32_t length;
+	unsigned int access;
+};
+
+/*
+ * Returns what is wrong with the use; no reason: nothing is, at this moment. Tells nothing of other users' keys. Caller holds no lock
+ * of a table.
+ */
+struct uvd_why soft_why_key(const struct soft_key_use *use);
+
 /* ---- copy.c and pieces.c: the copies of movers ------------------------------------------------------------------- */
 
 /*
@@ -164,6 +186,8 @@ struct soft_list {
 
 /* Are all keys valid? Entries of length 0 are ignored. */
 bool soft_list_ok(const struct soft_list *list);
+/* why.c: returns what is wrong with the first wrong key; if none is, the memory behind one could not be accessed. */
+struct uvd_why soft_why_list(const struct soft_list *list);
 /*
  * Copies len bytes from the list, at `offset`, to bytes; with write, from bytes to the list. Copies in ascending order.
  * The result is SOFT_COPY_BAD also for an invalid key or a list that is too short.

@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <uverbsd/backend.h>
+#include <uverbsd/reason.h>
 
 struct soft_qp;
 
@@ -67,6 +68,9 @@ struct soft_mover {
 	 * it has one claimed, so not between two chunks.
 	 */
 	struct soft_party requester, responder;
+	struct uvd_why
+		why; /* the latest refusal of a responder; only the mover uses it. No reason: none since the request began */
+	uid_t why_user; /* the user whose responder it was */
 	enum soft_place place;
 	struct uvd_mm *mm; /* it is in that; NULL: in the engine's memory, or it waits for another mover */
 	struct uvd_account *owner; /* of that memory */

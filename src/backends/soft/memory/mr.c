@@ -27,6 +27,7 @@ int soft_mr_table_init(struct soft_mr_table *table)
 void soft_mr_table_destroy(struct soft_mr_table *table)
 {
 	pthread_rwlock_destroy(&table->lock);
+	soft_ended_free(table);
 	free(table->slots);
 }
 
@@ -162,6 +163,7 @@ int soft_dereg_mr(struct uvd_mr *base)
 	table->slots[index].mr = NULL;
 	soft_index_give(table, index);
 	table->num_mrs--;
+	soft_key_ended(table, base->pd->context->account, base->lkey, false, base->length);
 	pthread_rwlock_unlock(&table->lock);
 	uvd_uncharge_bytes(base->pd->context->account, sizeof(struct soft_mr_slot));
 	soft_ref_wait(&mr->ref);
@@ -178,7 +180,7 @@ struct soft_mr *soft_find_mr(struct soft_mr_table *table, uint32_t key)
 	return mr && mr->mr.lkey == key ? mr : NULL;
 }
 
-static bool mr_covers(const struct uvd_mr *mr, uint64_t addr, uint32_t length)
+bool soft_mr_covers(const struct uvd_mr *mr, uint64_t addr, uint32_t length)
 {
 	return addr >= mr->iova && length <= mr->length && addr - mr->iova <= mr->length - length;
 }
@@ -198,7 +200,7 @@ static int seg_set(struct soft_seg *seg, struct soft_mr *mr, struct soft_mw *mw,
 
 static bool mr_allows(const struct soft_mr *mr, struct uvd_pd *pd, uint64_t addr, uint32_t length, unsigned int access)
 {
-	return mr->mr.pd == pd && (mr->mr.access & access) == access && mr_covers(&mr->mr, addr, length);
+	return mr->mr.pd == pd && (mr->mr.access & access) == access && soft_mr_covers(&mr->mr, addr, length);
 }
 
 int soft_seg_get(struct uvd_pd *pd, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,

@@ -20,6 +20,15 @@ int soft_mr_add(struct soft_mr *mr, uint32_t spare);
 /* Takes and frees an index. Caller holds the table's lock for writing. Take returns 0 if there is none left. */
 uint32_t soft_index_take(struct soft_mr_table *table);
 void soft_index_give(struct soft_mr_table *table, uint32_t index);
+/*
+ * Remembers a key that ends: 64 of each user. size: bytes of a region. Caller holds the table's lock for writing. soft_ended_free():
+ * frees all.
+ */
+void soft_key_ended(struct soft_mr_table *table, const struct uvd_account *account, uint32_t key, bool is_window,
+		    uint64_t size);
+void soft_ended_free(struct soft_mr_table *table);
+/* Is the range within the region? */
+bool soft_mr_covers(const struct uvd_mr *mr, uint64_t addr, uint32_t length);
 /* Caller holds the table's lock. Returns NULL if no MR has this key. */
 struct soft_mr *soft_find_mr(struct soft_mr_table *table, uint32_t key);
 

@@ -12,10 +12,13 @@ static struct soft_mr_table *table_of(const struct soft_mw *mw)
 	return &mw->dev->mrs;
 }
 
+/* Caller holds the table's lock for writing. */
 static void mw_unbind(struct soft_mw *mw)
 {
-	if (mw->mr)
+	if (mw->mr) {
 		mw->mr->num_mws--;
+		soft_key_ended(table_of(mw), mw->mw.pd->context->account, mw->mw.rkey, true, mw->length);
+	}
 	mw->mr = NULL;
 }
 

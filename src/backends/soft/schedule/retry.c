@@ -76,12 +76,15 @@ static void send_count(struct soft_qp *qp, enum uvd_port_counter which)
 	soft_count_at_port(qp->dev, soft_qp_port(qp), which, 1);
 }
 
-/* Uses up one retry of the oldest request. If none is left, fails the request and returns false. */
-static bool send_spend_retry(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_due *due)
+/* Uses up one retry of the oldest request. If none is left, fails the request and returns false. silence: NULL, or why. */
+static bool send_spend_retry(struct soft_qp *qp, struct soft_send_wqe *wqe, const struct soft_silence *silence,
+			     struct soft_due *due)
 {
 	if (!qp->s_retry) {
 		send_count(qp, UVD_PORT_RETRY_EXCEEDED);
-		soft_send_fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, due);
+		soft_send_fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, silence ? &silence->why : NULL, due);
+		if (silence)
+			soft_explain_drop(silence, due);
 		return false;
 	}
 	qp->s_retry--;
@@ -91,12 +94,12 @@ static bool send_spend_retry(struct soft_qp *qp, struct soft_send_wqe *wqe, stru
 
 /* After a try without success, makes the oldest request wait, or fails it. before: what it had waited for already. */
 void soft_send_put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_outcome outcome,
-		       enum soft_wait before, struct soft_due *due)
+		       const struct soft_silence *silence, enum soft_wait before, struct soft_due *due)
 {
 	if (outcome.kind == SOFT_RNR) {
 		if (!qp->s_rnr_retry) {
 			send_count(qp, UVD_PORT_RNR_RETRY_EXCEEDED);
-			soft_send_fail(qp, wqe, IBV_WC_RNR_RETRY_EXC_ERR, due);
+			soft_send_fail(qp, wqe, IBV_WC_RNR_RETRY_EXC_ERR, NULL, due);
 			return;
 		}
 		/* rnr_retry 7 means retry forever. */
@@ -110,7 +113,7 @@ void soft_send_put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct sof
 	 * request send_lost_timeout() counts it.
 	 */
 	qp->s_lost = outcome.is_lost;
-	if (before == SOFT_WAIT_RETRY && !outcome.is_lost && !send_spend_retry(qp, wqe, due))
+	if (before == SOFT_WAIT_RETRY && !outcome.is_lost && !send_spend_retry(qp, wqe, silence, due))
 		return;
 	send_wait_for(qp, SOFT_WAIT_RETRY, qp->attr.timeout ? UINT64_C(4096) << qp->attr.timeout : 0);
 }
@@ -216,7 +219,7 @@ void soft_send_wake(struct soft_qp *qp)
 /* The time-out of a request that the network has lost is over. Caller holds qp->lock. */
 static void send_lost_timeout(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_due *due)
 {
-	if (!send_spend_retry(qp, wqe, due))
+	if (!send_spend_retry(qp, wqe, NULL, due))
 		return;
 	qp->s_lost = false;
 	soft_send_unwait(qp);
@@ -243,6 +246,7 @@ static struct soft_send_wqe *send_timeout_wqe(struct soft_qp *qp, unsigned int w
 
 void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 {
+	struct soft_silence silence = { .peer = NULL };
 	struct soft_due due = { 0 };
 	struct soft_outcome outcome;
 	struct soft_send_wqe *wqe, copy;
@@ -264,6 +268,8 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 	}
 
 	outcome = soft_rc_probe(&req, !left);
+	if (outcome.kind == SOFT_NO_ANSWER)
+		soft_silence_look(&req, &silence);
 
 	pthread_mutex_lock(&qp->lock);
 	wqe = send_waiting_wqe(qp, wait_nr);
@@ -276,8 +282,9 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 	} else if (wqe && left) {
 		look_again(qp, left);
 	} else if (wqe) {
-		soft_send_put_off(qp, wqe, outcome, qp->s_wait, &due);
+		soft_send_put_off(qp, wqe, outcome, &silence, qp->s_wait, &due);
 	}
 	pthread_mutex_unlock(&qp->lock);
+	soft_silence_put(&silence);
 	soft_due_run(&due);
 }

@@ -77,8 +77,6 @@ void soft_send_run(struct soft_qp *qp, struct uvd_worker *worker);
 void soft_send_run_deferred(struct soft_qp *qp, struct uvd_worker *worker);
 /* soft_send_run() for a thread that others wait for: the wire's receiver. */
 void soft_send_run_shortly(struct soft_qp *qp, struct uvd_worker *worker);
-/* Returns the request as it is sent now. Caller holds qp->lock. */
-struct soft_request soft_send_request(struct soft_qp *qp, struct soft_send_wqe *wqe);
 
 /* ---- retry.c ----------------------------------------------------------------------------------------------------- */
 
@@ -87,7 +85,7 @@ struct soft_request soft_send_request(struct soft_qp *qp, struct soft_send_wqe *
  * qp->lock.
  */
 void soft_send_put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_outcome outcome,
-		       enum soft_wait before, struct soft_due *due);
+		       const struct soft_silence *silence, enum soft_wait before, struct soft_due *due);
 /* Defers the QP if it has requests, and no thread runs it yet. Caller holds no lock. */
 void soft_send_resume(struct soft_qp *qp);
 /*

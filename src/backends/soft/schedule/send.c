@@ -14,34 +14,6 @@ enum {
 	SHORT_BYTES = 4 << 10, /* so much is copied faster than its doorbell is answered */
 };
 
-struct soft_request soft_send_request(struct soft_qp *qp, struct soft_send_wqe *wqe)
-{
-	struct soft_request req = {
-		.qp = qp,
-		.wqe = wqe,
-		.arrival = {
-			.qp_type = qp->qp.qp_type,
-			.src_qpn = qp->qp.qp_num,
-			.psn = qp->s_psn,
-			.port = soft_qp_port(qp),
-			.ah = qp->attr.ah_attr,
-			.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
-			.mtu = qp->attr.path_mtu,
-		},
-		.dest_qpn = qp->attr.dest_qp_num,
-	};
-
-	soft_arrival_set(&req.arrival, wqe);
-	if (qp->qp.qp_type == IBV_QPT_UD) {
-		req.arrival.ah = wqe->ah;
-		req.dest_qpn = wqe->remote_qpn;
-		/* A Q_Key with the top bit set means the sender's own Q_Key. */
-		req.arrival.qkey = wqe->remote_qkey & 0x80000000 ? qp->attr.qkey : wqe->remote_qkey;
-		req.arrival.is_multicast = soft_is_multicast(req.arrival.port, &req.arrival.ah);
-	}
-	return req;
-}
-
 /* Asks the filters what the network does with the message. Caller has s_busy. */
 static void send_ask_filters(struct soft_request *req)
 {
@@ -67,6 +39,7 @@ static void send_ask_filters(struct soft_request *req)
 
 static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *req)
 {
+	m->why.reason = NULL;
 	if (req->wqe->refusal)
 		return (struct soft_outcome){ .kind = SOFT_DONE, .status = req->wqe->refusal };
 	if (soft_is_local(req->wqe->opcode))
@@ -90,18 +63,19 @@ static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *r
 
 /* Acts on the outcome of a try of the oldest request: completes it, fails it or makes it wait. */
 static void send_settle(struct soft_qp *qp, struct soft_send_wqe *wqe, const struct soft_request *req,
-			struct soft_outcome outcome, enum soft_wait before, struct soft_due *due)
+			struct soft_outcome outcome, const struct uvd_why *why, const struct soft_silence *silence,
+			enum soft_wait before, struct soft_due *due)
 {
 	if (outcome.kind != SOFT_DONE) {
 		/* A kick says that the peer is ready. If the network has lost this request, its time-out decides. */
 		qp->s_kicked &= !outcome.is_lost;
 		if (qp->state != IBV_QPS_ERR && !qp->s_kicked)
-			soft_send_put_off(qp, wqe, outcome, before, due);
+			soft_send_put_off(qp, wqe, outcome, silence, before, due);
 	} else if (outcome.status == IBV_WC_SUCCESS) {
 		qp->s_psn = (qp->s_psn + req->arrival.packets) & 0xffffff;
 		soft_send_complete(qp, wqe, IBV_WC_SUCCESS, due);
 	} else {
-		soft_send_fail(qp, wqe, outcome.status, due);
+		soft_send_fail(qp, wqe, outcome.status, why, due);
 	}
 }
 
@@ -117,7 +91,7 @@ static void settle_burst(struct soft_qp *qp, struct soft_burst *burst, struct so
 		if (i)
 			soft_budget_take(budget, burst->wqes[i]->length, i == burst->num - 1);
 		soft_arrival_set(&req->arrival, burst->wqes[i]);
-		send_settle(qp, burst->wqes[i], req, sent, SOFT_WAIT_NONE, due);
+		send_settle(qp, burst->wqes[i], req, sent, NULL, NULL, SOFT_WAIT_NONE, due);
 	}
 }
 
@@ -188,8 +162,11 @@ static enum step send_step(struct soft_qp *qp, struct soft_mover *m, struct soft
 	enum soft_wait before = qp->s_wait;
 	struct soft_outcome outcome;
 	enum step done = STEP_DONE;
+	struct soft_silence silence;
 	struct soft_burst burst;
 
+	silence.why.reason = NULL;
+	silence.peer = NULL;
 	if (held_is_due(qp))
 		return held_step(qp, m, due);
 	if (!wqe)
@@ -216,14 +193,17 @@ static enum step send_step(struct soft_qp *qp, struct soft_mover *m, struct soft
 		outcome = send_try(m, &burst.req);
 		if (outcome.kind == SOFT_LOST)
 			return STEP_LOST;
+		if (outcome.kind == SOFT_NO_ANSWER && soft_is_reliable(qp))
+			soft_silence_look(&burst.req, &silence);
 	}
 	pthread_mutex_lock(&qp->lock);
 	if (qp->state == IBV_QPS_RESET)
 		done = STEP_NOTHING;
 	else if (burst.num < 2)
-		send_settle(qp, wqe, &burst.req, outcome, before, due);
+		send_settle(qp, wqe, &burst.req, outcome, soft_why_refused(m, qp), &silence, before, due);
 	else
 		settle_burst(qp, &burst, budget, due);
+	soft_silence_put(&silence);
 	held_settle(qp, &burst.req);
 	soft_send_settled(qp);
 	return done;

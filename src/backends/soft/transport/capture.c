@@ -179,6 +179,14 @@ static uint8_t capture_syndrome_of(struct soft_outcome outcome)
 	}
 }
 
+void soft_capture_dropped(const struct soft_request *req, uint32_t offset, const void *bytes, uint32_t len)
+{
+	const bool has_payload = !capture_is_read(req) && !capture_is_atomic(req);
+
+	if (!uvd_config_port_down(req->arrival.port) && (has_payload || !offset))
+		soft_capture_request(req, offset, bytes, has_payload ? len : 0);
+}
+
 void soft_capture_refusal(const struct soft_request *req, struct soft_qp *peer, uint32_t offset, const void *bytes,
 			  uint32_t len, struct soft_outcome outcome)
 {
@@ -186,10 +194,7 @@ void soft_capture_refusal(const struct soft_request *req, struct soft_qp *peer, 
 
 	if (!syndrome)
 		return;
-	if (capture_is_read(req) || capture_is_atomic(req))
-		len = 0;
 	/* The request of a READ is one packet, which is in the file if a part of the answer is. */
-	if (!capture_is_read(req) || !offset)
-		soft_capture_request(req, offset, bytes, len);
+	soft_capture_dropped(req, offset, bytes, len);
 	capture_ack(req, peer->r_msn, req->arrival.psn + offset / (128u << req->arrival.mtu), syndrome);
 }

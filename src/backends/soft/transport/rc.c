@@ -58,6 +58,13 @@ static void rc_count_out(const struct rc *rc)
 		soft_capture_chunk(rc->req, rc->in.qp, rc_offset(rc), rc->m->buffer, rc_length(rc));
 }
 
+/* The chunk reaches nobody who answers. */
+static void rc_drop(const struct rc *rc)
+{
+	if (rc->m->requester.qp && soft_is_captured(rc->req))
+		soft_capture_dropped(rc->req, rc_offset(rc), rc->m->buffer, rc_length(rc));
+}
+
 /* Ends a request at the responder, after its last chunk. */
 static struct soft_outcome rc_conclude(struct rc *rc)
 {
@@ -77,6 +84,8 @@ static struct soft_outcome rc_deliver(struct rc *rc)
 {
 	struct soft_outcome outcome = soft_rc_take(&rc->in);
 
+	if (outcome.kind == SOFT_NO_ANSWER)
+		rc_drop(rc);
 	if (soft_is_sent(outcome)) {
 		rc_count_out(rc);
 		if (rc->in.is_last)
@@ -95,8 +104,10 @@ static struct soft_outcome rc_at_responder(struct rc *rc)
 	struct soft_outcome outcome;
 
 	in->qp = soft_claim(rc->m, rc->req->qp->dev->fabric, rc->req->dest_qpn);
-	if (!in->qp)
+	if (!in->qp) {
+		rc_drop(rc);
 		return rc->m->requester.qp ? soft_no_answer : soft_lost;
+	}
 	soft_rc_use_srq(in);
 	outcome = rc_deliver(rc);
 	if (rc->m->responder.qp) {

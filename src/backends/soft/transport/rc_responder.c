@@ -5,6 +5,7 @@
  */
 #include <string.h>
 #include "backends/soft/transport/transport.h"
+#include "explain/explain.h"
 
 static struct soft_outcome rc_done(enum ibv_wc_status status)
 {
@@ -58,15 +59,34 @@ static bool is_asked_once(const struct soft_inbound *in, int num_sge)
 	return num_sge == 1 && in->arrival->length && in->arrival->length == in->length;
 }
 
+/* Notes why the request is refused, for its requester. */
+static void note_why(struct soft_inbound *in, struct uvd_why why)
+{
+	in->m->why = why;
+	in->m->why_user = uvd_account_person(in->qp->qp.account);
+}
+
 /* Puts the QP into error with soft_recv_fail(). Returns the requester's outcome. */
 static struct soft_outcome rc_refuse(struct soft_inbound *in, enum ibv_wc_status here, enum ibv_event_type event,
-				     enum ibv_wc_status at_requester)
+				     enum ibv_wc_status at_requester, struct uvd_why why)
 {
 	/* If the link has gone down since the request arrived, for example by an unplug, the NAK is lost. */
 	if (!soft_arrival_is_linked(in->arrival, soft_qp_port(in->qp)))
 		return soft_no_answer;
-	soft_recv_fail(in->qp, here, event, &in->due);
+	note_why(in, why);
+	soft_recv_fail(in->qp, here, event, &why, &in->due);
 	return rc_done(at_requester);
+}
+
+static struct soft_outcome rc_refuse_request(struct soft_inbound *in, struct uvd_why why)
+{
+	return rc_refuse(in, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR, why);
+}
+
+static struct uvd_why why_mtu(const struct soft_inbound *in)
+{
+	return uvd_why(PATH_MTU, { 128u << in->arrival->mtu }, { in->qp->qp.qp_num },
+		       { 128u << in->qp->attr.path_mtu });
 }
 
 /* The checks of rights, resources and alignment, which come before the request is executed. */
@@ -78,16 +98,34 @@ static struct soft_outcome check_rights(struct soft_inbound *in)
 	unsigned int right = right_needed(a);
 
 	if ((qp->attr.qp_access_flags & right) != right)
-		goto invalid;
+		return rc_refuse_request(in,
+					 uvd_why(QP_ACCESS, { qp->qp.qp_num }, { right & ~qp->attr.qp_access_flags }));
 	if ((brings_back || a->opcode == IBV_WR_ATOMIC_WRITE) && !qp->attr.max_dest_rd_atomic)
-		goto invalid;
+		return rc_refuse_request(in, uvd_why(NO_RD_ATOMIC, { qp->qp.qp_num }));
 	if (!brings_back && !soft_packets_fit(qp, a->mtu, a->length))
-		goto invalid;
+		return rc_refuse_request(in, why_mtu(in));
 	if ((soft_op_is_atomic(a->opcode) || a->opcode == IBV_WR_ATOMIC_WRITE) && a->remote_addr % sizeof(uint64_t))
-		goto invalid;
+		return rc_refuse_request(in, uvd_why(ATOMIC_ALIGNMENT, { a->remote_addr }));
 	return soft_sent;
-invalid:
-	return rc_refuse(in, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+}
+
+static struct uvd_why why_r_key(const struct soft_inbound *in)
+{
+	const struct soft_arrival *a = in->arrival;
+	const struct soft_key_use use = {
+		.pd = soft_target_pd(in->qp),
+		.which = "r_key",
+		.is_remote = true,
+		.qpn = in->qp->qp.qp_num,
+		.key = a->rkey,
+		.addr = a->remote_addr,
+		.length = a->length,
+		.access = right_needed(a),
+	};
+	const struct uvd_why why = soft_why_key(&use);
+
+	/* The key may have become valid since. */
+	return why.reason ? why : uvd_why(KEY_UNKNOWN, { a->rkey }, { .word = "r_key" });
 }
 
 /*
@@ -99,23 +137,35 @@ static struct soft_outcome rc_refuse_key(struct soft_inbound *in)
 	if (soft_op_takes_receive(in->arrival->opcode) && in->arrival->packets == 1 &&
 	    !soft_recv_take(in->qp, &in->due))
 		return rc_send_rnr(in->qp);
-	return rc_refuse(in, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
+	return rc_refuse(in, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR, why_r_key(in));
 }
 
+/* The bytes could not be moved: the receive's list is wrong, or the memory behind a key cannot be accessed. */
 static struct soft_outcome rc_refuse_receive(struct soft_inbound *in)
 {
-	return rc_refuse(in, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
+	struct uvd_why why = uvd_why(MEMORY_GONE, { .word = "r_key" }, { in->arrival->rkey });
+
+	if (in->qp->r_taken && soft_op_is_send(in->arrival->opcode)) {
+		const struct soft_list list = soft_recv_list(in->qp);
+
+		why = soft_why_list(&list);
+	}
+	return rc_refuse(in, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR, why);
 }
 
 /* The XRC request names no SRQ of the target's domain. */
 static struct soft_outcome rc_refuse_srq(struct soft_inbound *in)
 {
-	return rc_refuse(in, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	return rc_refuse_request(in, uvd_why(SRQ_UNKNOWN, { in->arrival->remote_srqn }, { in->qp->qp.qp_num }));
 }
 
 static struct soft_outcome rc_refuse_length(struct soft_inbound *in)
 {
-	return rc_refuse(in, IBV_WC_LOC_LEN_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	const struct soft_recv_wqe *recv = in->qp->r_wqe;
+	const struct uvd_why why =
+		uvd_why(RECV_SHORT, { in->arrival->length }, { soft_sge_length(recv->sge, recv->num_sge) });
+
+	return rc_refuse(in, IBV_WC_LOC_LEN_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR, why);
 }
 
 static bool fits_receive(struct soft_inbound *in)
@@ -177,8 +227,11 @@ static struct soft_outcome rc_arrive(struct soft_inbound *in)
 	outcome = check_rights(in);
 	if (soft_is_sent(outcome) && right_needed(a) && a->length && !rc_get_target(in))
 		return rc_refuse_key(in);
-	if (soft_is_sent(outcome) && !soft_packets_fit(qp, a->mtu, a->length))
-		return rc_done(IBV_WC_LOC_LEN_ERR); /* packets of the answer to a READ */
+	if (soft_is_sent(outcome) && !soft_packets_fit(qp, a->mtu, a->length)) {
+		/* packets of the answer to a READ */
+		note_why(in, why_mtu(in));
+		return rc_done(IBV_WC_LOC_LEN_ERR);
+	}
 	if (soft_is_sent(outcome) && soft_op_takes_receive(a->opcode))
 		outcome = take_receive(in);
 	return outcome;
@@ -303,7 +356,9 @@ struct soft_outcome soft_rc_execute(struct soft_inbound *in)
 	 */
 	if (a->opcode == IBV_WR_SEND_WITH_INV &&
 	    soft_invalidate_mw(soft_target_pd(qp), qp->qp.qp_num, a->invalidate_rkey)) {
-		soft_recv_fail(qp, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, &in->due);
+		const struct uvd_why why = uvd_why(INVALIDATE_KEY, { a->invalidate_rkey }, { qp->qp.qp_num });
+
+		soft_recv_fail(qp, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, &why, &in->due);
 		return soft_no_answer;
 	}
 	qp->r_psn = (qp->r_psn + a->packets) & 0xffffff;

@@ -161,6 +161,10 @@ static inline bool soft_is_captured(const struct soft_request *req)
  */
 void soft_capture_request(const struct soft_request *req, uint32_t offset, const void *bytes, uint32_t len);
 /*
+ * RC and XRC: these bytes of the request reach nobody who answers. Of a READ and an atomic only the request is told, which has no bytes.
+ */
+void soft_capture_dropped(const struct soft_request *req, uint32_t offset, const void *bytes, uint32_t len);
+/*
  * RC and XRC. Caller has claimed the peer and holds its lock.
  *
  * soft_capture_chunk(): len bytes of the payload, whatever its direction, have been moved; of an atomic, the old value.

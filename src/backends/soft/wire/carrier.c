@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backends/soft/wire/internal.h"
+#include "explain/explain.h"
 
 static bool is_answer(const struct uvd_packet *packet)
 {
@@ -187,7 +188,7 @@ static void requester_complete(void *user, enum ibv_wc_status status)
 		if (status == IBV_WC_SUCCESS)
 			wire_complete(qp, wqe, &w->due);
 		else
-			soft_send_fail(qp, wqe, status, &w->due);
+			soft_send_fail(qp, wqe, status, NULL, &w->due);
 	}
 	pthread_mutex_unlock(&qp->lock);
 	soft_due_run(&w->due);
@@ -219,7 +220,9 @@ static void responder_unclaim(struct soft_inbound *in, bool goes_on)
 /* The packets of a request contradict each other. */
 static void refuse_packets(struct soft_inbound *in)
 {
-	soft_recv_fail(in->qp, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, &in->due);
+	const struct uvd_why why = uvd_why(PACKETS, { in->arrival->src_qpn });
+
+	soft_recv_fail(in->qp, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, &why, &in->due);
 	responder_unclaim(in, false);
 }
 

@@ -77,7 +77,7 @@ static void uc_end(struct soft_wire_qp *w, struct soft_send_wqe *wqe, enum ibv_w
 			qp->s_psn = (qp->s_psn + packets) & UVD_PSN_MASK;
 			wire_complete(qp, wqe, &w->due);
 		} else {
-			soft_send_fail(qp, wqe, status, &w->due);
+			soft_send_fail(qp, wqe, status, NULL, &w->due);
 		}
 	}
 	pthread_mutex_unlock(&qp->lock);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Explains requests and receives that fail, and the events of their QPs. */
+#include <stdlib.h>
+#include <string.h>
+#include "backends/soft/endpoint/endpoint.h"
+#include "explain/explain.h"
+
+static bool is_same_user(const struct uvd_account *a, const struct uvd_account *b)
+{
+	return uvd_account_person(a) == uvd_account_person(b);
+}
+
+/* ---- a request --------------------------------------------------------------------------------------------------- */
+
+/* Why does the responder not answer this request? No reason: it would now. Caller holds peer->lock. */
+static struct uvd_why why_peer(struct soft_qp *peer, const struct soft_arrival *arrival, uint32_t retries)
+{
+	const uint32_t qpn = peer->qp.qp_num;
+
+	if (peer->r_silent)
+		return uvd_why(PEER_PROCESS, { qpn }, { retries });
+	if (!soft_peer_types(peer->qp.qp_type, arrival->qp_type))
+		return uvd_why(PEER_TYPE, { qpn }, { retries });
+	if (!soft_can_receive(peer->state))
+		return uvd_why(PEER_STATE, { qpn }, { peer->state }, { retries });
+	if (!soft_arrival_is_linked(arrival, soft_qp_port(peer)))
+		return uvd_why(LINK_DOWN, { retries });
+	if (peer->attr.dest_qp_num != arrival->src_qpn)
+		return uvd_why(PEER_OTHER, { qpn }, { peer->attr.dest_qp_num }, { retries });
+	if (!soft_same_partition(soft_port_pkey(soft_qp_port(peer), peer->attr.pkey_index), arrival->pkey))
+		return uvd_why(PEER_PKEY, { qpn }, { retries });
+	if (!soft_recv_admits(peer, arrival))
+		return uvd_why(PEER_ADDRESS, { qpn }, { retries });
+	if (peer->r_psn != arrival->psn)
+		return uvd_why(PEER_PSN, { arrival->psn }, { qpn }, { peer->r_psn }, { retries });
+	return (struct uvd_why){ NULL };
+}
+
+void soft_silence_look(const struct soft_request *req, struct soft_silence *silence)
+{
+	const uint32_t retries = req->retry_cnt;
+	struct soft_qp *peer = soft_fabric_get_qp(req->qp->dev->fabric, req->dest_qpn);
+
+	silence->why = uvd_why(PEER_SILENT, { req->dest_qpn }, { retries });
+	if (!peer)
+		return;
+	pthread_mutex_lock(&peer->lock);
+	silence->at_peer = why_peer(peer, &req->arrival, retries);
+	pthread_mutex_unlock(&peer->lock);
+	if (silence->at_peer.reason && !is_same_user(peer->qp.account, req->qp->qp.account)) {
+		silence->peer = peer;
+		return;
+	}
+	if (silence->at_peer.reason)
+		silence->why = silence->at_peer;
+	soft_ref_put(&peer->ref);
+}
+
+void soft_silence_put(struct soft_silence *silence)
+{
+	if (silence->peer)
+		soft_ref_put(&silence->peer->ref);
+}
+
+void soft_explain_drop(const struct soft_silence *silence, struct soft_due *due)
+{
+	struct soft_qp *peer = silence->peer;
+	struct soft_explained *e;
+
+	if (!peer || !peer->qp.pd)
+		return;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return;
+	e->dev = peer->dev->ibdev;
+	e->context = peer->qp.pd->context;
+	e->ref = &peer->ref;
+	e->explained = (struct uvd_explained){
+		.kind = UVD_EXPLAINED_DROP,
+		.why = silence->at_peer,
+		.object = "QP",
+		.number = peer->qp.qp_num,
+	};
+	soft_due_explain(due, e);
+}
+
+/* Why there was no answer, as far as this end knows. Caller holds qp->lock. */
+static struct uvd_why why_no_answer(struct soft_qp *qp)
+{
+	const union ibv_gid *gid = &qp->attr.ah_attr.grh.dgid;
+
+	if (qp->s_lost)
+		return uvd_why(NETWORK_LOST, { qp->attr.retry_cnt });
+	if (qp->wire)
+		return uvd_why(WIRE_SILENT, { be64toh(gid->global.subnet_prefix) },
+			       { be64toh(gid->global.interface_id) }, { qp->attr.dest_qp_num }, { qp->attr.retry_cnt });
+	if (uvd_config_port_down(soft_qp_port(qp)))
+		return uvd_why(LINK_DOWN, { qp->attr.retry_cnt });
+	return (struct uvd_why){ NULL };
+}
+
+/* What can be said of the request alone. Caller holds qp->lock. */
+static struct uvd_why why_send(struct soft_qp *qp, const struct soft_send_wqe *wqe, enum ibv_wc_status status)
+{
+	const struct soft_list list = { qp->qp.pd, wqe->sge, wqe->num_sge,
+					soft_op_brings_back(wqe->opcode) ? IBV_ACCESS_LOCAL_WRITE : 0 };
+
+	switch (status) {
+	case IBV_WC_LOC_PROT_ERR:
+		return soft_why_list(&list);
+	case IBV_WC_LOC_LEN_ERR:
+		if (soft_op_is_atomic(wqe->opcode))
+			return uvd_why(ATOMIC_LENGTH);
+		return uvd_why(SEND_LENGTH, { wqe->length }, { 128u << soft_qp_port(qp)->active_mtu });
+	case IBV_WC_LOC_QP_OP_ERR:
+		return uvd_why(SEND_REFUSED);
+	case IBV_WC_MW_BIND_ERR:
+		if (wqe->opcode == IBV_WR_BIND_MW)
+			return uvd_why(BIND_REFUSED);
+		return uvd_why(INVALIDATE_REFUSED, { wqe->invalidate_rkey });
+	case IBV_WC_RETRY_EXC_ERR:
+		return why_no_answer(qp);
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return uvd_why(RNR, { qp->attr.dest_qp_num }, { qp->attr.rnr_retry });
+	case IBV_WC_REM_INV_REQ_ERR:
+		return uvd_why(REMOTE_REFUSED, { qp->attr.dest_qp_num }, { .word = "invalid request" });
+	case IBV_WC_REM_ACCESS_ERR:
+		return uvd_why(REMOTE_REFUSED, { qp->attr.dest_qp_num }, { .word = "remote access error" });
+	case IBV_WC_REM_OP_ERR:
+		return uvd_why(REMOTE_REFUSED, { qp->attr.dest_qp_num }, { .word = "remote operational error" });
+	default:
+		return (struct uvd_why){ NULL };
+	}
+}
+
+const struct uvd_why *soft_why_refused(const struct soft_mover *m, const struct soft_qp *requester)
+{
+	return m->why.reason && m->why_user == uvd_account_person(requester->qp.account) ? &m->why : NULL;
+}
+
+void soft_explain_send(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status,
+		       const struct uvd_why *why, struct soft_due *due)
+{
+	struct soft_explained *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return;
+	e->dev = qp->dev->ibdev;
+	e->context = qp->qp.pd->context;
+	e->ref = &qp->ref;
+	e->explained = (struct uvd_explained){
+		.kind = UVD_EXPLAINED_COMPLETION,
+		.why = why_send(qp, wqe, status),
+		.object = "QP",
+		.number = qp->qp.qp_num,
+		.status = status,
+		.opcode = wqe->opcode,
+		.wr_id = wqe->wr_id,
+		.length = wqe->length,
+	};
+	if (why && why->reason && !(status == IBV_WC_RETRY_EXC_ERR && e->explained.why.reason))
+		e->explained.why = *why;
+	soft_due_explain(due, e);
+}
+
+/* ---- a receive, or the event of a QP that has taken none --------------------------------------------------------- */
+
+void soft_explain_recv(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_event_type event,
+		       const struct uvd_why *why, struct soft_due *due)
+{
+	struct soft_srq *srq = qp->qp.pd ? NULL : qp->r_srq;
+	struct soft_explained *e;
+
+	/* An XRC target has no user of its own, and between two requests no SRQ. */
+	if (!qp->qp.pd && !srq)
+		return;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return;
+	e->dev = qp->dev->ibdev;
+	e->context = srq ? srq->srq.pd->context : qp->qp.pd->context;
+	e->ref = srq ? &srq->ref : &qp->ref;
+	e->explained = (struct uvd_explained){
+		.kind = qp->r_taken ? UVD_EXPLAINED_COMPLETION : UVD_EXPLAINED_EVENT,
+		.object = "QP",
+		.number = qp->qp.qp_num,
+		.status = status,
+		.event = event,
+		.is_recv = true,
+		.wr_id = qp->r_taken ? qp->r_wqe->wr_id : 0,
+	};
+	if (why && why->reason) {
+		e->explained.why = *why;
+	} else if (status == IBV_WC_LOC_PROT_ERR && qp->r_taken) {
+		const struct soft_list list = soft_recv_list(qp);
+
+		e->explained.why = soft_why_list(&list);
+	}
+	soft_due_explain(due, e);
+}
