@@ -19,10 +19,12 @@
  * {NAME:FORM}, which stand for the values: the first name for values[0], and so on, text before remedy. A name that comes
  * again means the same value again. Forms (none: decimal):
  *
+ *	d	decimal, of a signed number
  *	x	hexadecimal, with 0x
  *	s	a constant string
  *	time	nanoseconds, as "3 ms"
  *	state	enum ibv_qp_state, as "INIT"
+ *	states	bits 1 << enum ibv_qp_state, as "INIT and RTR"
  *	attrs	flags of enum ibv_qp_attr_mask, as "PKEY_INDEX, PORT"
  *	access	flags of enum ibv_access_flags, as "REMOTE_WRITE"
  *	gid	two values: the halves of a GID, big endian

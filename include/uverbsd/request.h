@@ -29,6 +29,7 @@
 
 struct uvd_log;
 struct uvd_req;
+struct uvd_why;
 struct uvd_uobject; /* a handle, or an event file, of an open file: struct ib_uobject */
 
 /* Returns the device. Never NULL. */
@@ -60,9 +61,11 @@ UVD_API void *uvd_req_args(struct uvd_req *req, const char *type);
 
 /* Records which field is wrong, for the log, and returns err: return uvd_bad(req, -EINVAL, "port_num", p); */
 UVD_API int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value);
+/* Records the reason (reason.h) for which the request is refused, in place of a field, and returns err. */
+UVD_API int uvd_refuse(struct uvd_req *req, int err, const struct uvd_why *why);
 /*
- * Records that the backend refused the request, for the log, and returns err. A field that was named before stays: then
- * it is the reason.
+ * Records that the backend refused the request, for the log, and returns err. A field or a reason that was named before
+ * stays.
  */
 UVD_API int uvd_refused(struct uvd_req *req, int err);
 

@@ -17,6 +17,7 @@
 #include <uverbsd/api.h>
 
 struct uvd_udata;
+struct uvd_why;
 
 /*
  * The size of the object that p points to. The functions below and in request.h that copy one object have the suffix
@@ -44,5 +45,10 @@ UVD_API int uvd_udata_in_bytes(struct uvd_udata *udata, void *dst, size_t size);
  */
 UVD_API int uvd_udata_out_bytes(struct uvd_udata *udata, const void *src, size_t size);
 #define uvd_udata_out(udata, src) uvd_udata_out_bytes(udata, src, uvd_object_size(src))
+/*
+ * Names the reason (reason.h) for which the operation is going to fail with err, for the client's user, and returns err. It
+ * copies the reason and touches no memory of the client: locks may be held.
+ */
+UVD_API int uvd_udata_refuse(struct uvd_udata *udata, int err, const struct uvd_why *why);
 
 #endif

@@ -25,3 +25,8 @@ int uvd_udata_out_bytes(struct uvd_udata *udata, const void *src, size_t size)
 {
 	return udata ? udata->ops->out(udata, src, size) : 0;
 }
+
+int uvd_udata_refuse(struct uvd_udata *udata, int err, const struct uvd_why *why)
+{
+	return udata ? udata->ops->refuse(udata, err, why) : err;
+}

@@ -11,6 +11,7 @@ struct uvd_udata_ops {
 	size_t (*outlen)(const struct uvd_udata *udata);
 	int (*in)(struct uvd_udata *udata, void *dst, size_t size);
 	int (*out)(struct uvd_udata *udata, const void *src, size_t size);
+	int (*refuse)(struct uvd_udata *udata, int err, const struct uvd_why *why);
 };
 
 struct uvd_udata {

@@ -41,7 +41,7 @@ int uvd_out_flush(struct uvd_req *req);
  */
 void uvd_check_method(struct uvd_req *req);
 
-/* Says in the log what was wrong with a request that failed with err, if anybody wants to know. */
+/* Explains what was wrong with a request that failed with err, if anybody wants to know. Caller holds no lock. */
 void uvd_req_log_failure(struct uvd_req *req, int err) __attribute__((cold));
 
 /* Does the client's allow-list have this verb (of a row of the tree)? Returns 0 or -EPERM. */

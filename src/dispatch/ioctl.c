@@ -313,7 +313,11 @@ static int run_destroy(struct uvd_req *req)
 	if (err)
 		return err;
 	err = uvd_uobject_destroy(attr->uobj);
-	return err ? uvd_bad(req, err, attr->row->name, attr->uobj->id) : 0;
+	if (!err)
+		return 0;
+	uvd_bad(req, err, attr->row->name, attr->uobj->id);
+	req->bad_type = attr->row->object;
+	return err;
 }
 
 static int run_method(struct uvd_req *req)

@@ -43,11 +43,17 @@ static int udata_out(struct uvd_udata *udata, const void *src, size_t size)
 	return uvd_uhw_out(req, src, size);
 }
 
+static int udata_refuse(struct uvd_udata *udata, int err, const struct uvd_why *why)
+{
+	return uvd_refuse(udata_req(udata), err, why);
+}
+
 static const struct uvd_udata_ops udata_ops = {
 	.inlen = udata_inlen,
 	.outlen = udata_outlen,
 	.in = udata_in,
 	.out = udata_out,
+	.refuse = udata_refuse,
 };
 
 struct uvd_udata *uvd_req_udata(struct uvd_req *req)
@@ -152,13 +158,23 @@ int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value)
 {
 	req->bad_field = field;
 	req->bad_value = value;
+	req->bad_type = 0;
+	req->refused = req->has_why = false;
+	return err;
+}
+
+int uvd_refuse(struct uvd_req *req, int err, const struct uvd_why *why)
+{
+	uvd_buffers(req)->why = *why;
+	req->has_why = true;
+	req->bad_field = NULL;
 	req->refused = false;
 	return err;
 }
 
 int uvd_refused(struct uvd_req *req, int err)
 {
-	req->refused = !req->bad_field;
+	req->refused = !req->bad_field && !req->has_why;
 	return err;
 }
 

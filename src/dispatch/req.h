@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <uverbsd/backend.h>
+#include <uverbsd/reason.h>
 #include <uverbsd/request.h>
 #include <uverbsd/schema.h>
 #include "backends/backends.h"
@@ -111,6 +112,10 @@ struct uvd_req {
 	const char *bad_field; /* for the log: the field that was wrong */
 	uint64_t bad_value;
 	bool refused; /* for the log: by the backend, which does not tell why */
+	bool has_why; /* for the log: the buffers' `why` is the reason, and no field */
+	uint16_t bad_type; /* for the log: the type of the object whose handle is bad_value; 0: it is no handle */
+	const char *about; /* for the log: the object that the request is about, "QP", and its number; NULL: none */
+	uint32_t about_number;
 	void *allocated; /* list of uvd_req_alloc() blocks */
 	const char *args_type; /* debug builds: the type that steps have passed to uvd_args() so far, or NULL */
 	uint64_t args[UVD_REQ_ARGS / 8];
@@ -135,6 +140,7 @@ struct uvd_req_buffers {
 	/* IOCTL: read with the header, because the structs that it points to often follow it. */
 	uint8_t ahead[UVD_REQ_AHEAD] __attribute__((aligned(8)));
 	struct uvd_attr attr_store[UVD_REQ_MAX_ATTRS];
+	struct uvd_why why; /* with has_why */
 } __attribute__((aligned(16))); /* or POLL_CQ is slower by a third; malloc() aligns no better */
 
 /* ---- ioctl attributes -------------------------------------------------------------------------------------------- */
@@ -163,6 +169,12 @@ struct uvd_udata *uvd_req_fetch_udata(struct uvd_req *req);
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
+/* Names the object that the request is about, for the line that explains a refusal. object: constant. */
+static inline void uvd_req_about(struct uvd_req *req, const char *object, uint32_t number)
+{
+	req->about = object;
+	req->about_number = number;
+}
 /* Looks an object up by the client's fd number. */
 int uvd_req_get_fd(struct uvd_req *req, uint16_t object, int64_t fd, struct uvd_uobject **out);
 /*

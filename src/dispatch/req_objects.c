@@ -92,7 +92,11 @@ static int name_bad_object(struct uvd_req *req, int err, uint16_t object, int64_
 {
 	const struct uvd_tree_object *to = uvd_tree_object(req->tree, object);
 
-	return err ? uvd_bad(req, err, to ? to->row->name : "object", id) : 0;
+	if (!err)
+		return 0;
+	uvd_bad(req, err, to ? to->row->name : "object", id);
+	req->bad_type = object;
+	return err;
 }
 
 int uvd_req_get(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_uobj_access access, struct uvd_uobject **out)

@@ -76,11 +76,28 @@ static void gid_text(char *out, size_t size, const union uvd_why_value *halves)
 	inet_ntop(AF_INET6, raw, out, size);
 }
 
+static void states_text(char *out, size_t size, uint64_t mask)
+{
+	size_t len = 0;
+
+	*out = 0;
+	for (unsigned int state = 0; mask && state < 64 && len < size; state++) {
+		const char *between = !len ? "" : mask >> state == 1 ? " and " : ", ";
+
+		if (!(mask >> state & 1))
+			continue;
+		mask &= ~(1ull << state);
+		len += snprintf(out + len, size - len, "%s%s", between, uvd_name_of(uvd_qp_state_names, state));
+	}
+}
+
 /* Writes a value as its form says. */
 static void value_text(char *out, size_t size, const char *form, const union uvd_why_value *value)
 {
 	if (!*form)
 		snprintf(out, size, "%llu", (unsigned long long)value->number);
+	else if (!strcmp(form, "d"))
+		snprintf(out, size, "%lld", (long long)value->number);
 	else if (!strcmp(form, "x"))
 		snprintf(out, size, "0x%llx", (unsigned long long)value->number);
 	else if (!strcmp(form, "s"))
@@ -89,6 +106,8 @@ static void value_text(char *out, size_t size, const char *form, const union uvd
 		time_text(out, size, value->number);
 	else if (!strcmp(form, "state"))
 		snprintf(out, size, "%s", uvd_name_of(uvd_qp_state_names, value->number));
+	else if (!strcmp(form, "states"))
+		states_text(out, size, value->number);
 	else if (!strcmp(form, "attrs"))
 		uvd_flag_names(uvd_qp_attr_names, value->number, ", ", out, size);
 	else if (!strcmp(form, "access"))
@@ -183,6 +202,8 @@ size_t uvd_explained_text(char *out, size_t size, const struct uvd_explained *e)
 		out_add(&o, "drops requests of another user");
 	else
 		out_add(&o, "%s: %s", e->verb ?: "?", uvd_errno_name(e->err));
+	if (e->object && e->kind == UVD_EXPLAINED_CALL)
+		out_add(&o, ": %s 0x%x", e->object, e->number);
 	if (e->why.reason) {
 		out_add(&o, ": ");
 		out_why(&o, &e->why);
@@ -202,7 +223,7 @@ static void json_values(json_t *values, const char *text, const struct uvd_why *
 		if (!slot_read(at, &slot) || !slot_find(&slot, known))
 			continue;
 		value_text(value, sizeof(value), slot.form, &why->values[slot.value]);
-		if (!slot.form[0] || !strcmp(slot.form, "time"))
+		if (!slot.form[0] || !strcmp(slot.form, "d") || !strcmp(slot.form, "time"))
 			json_object_set_new(values, slot.name, json_integer(why->values[slot.value].number));
 		else
 			json_object_set_new(values, slot.name, json_string(value));

@@ -278,7 +278,7 @@ START_TEST(test_a_failed_command_is_one_line_with_command_field_value_and_pid)
 	ck_assert_ptr_nonnull(strchr(said, '\n'));
 	ck_assert_ptr_null(strchr(strchr(said, '\n') + 1, '\n'));
 	ck_assert_msg(strstr(said, "W_DESTROY") && strstr(said, "toy") && strstr(said, "4711") &&
-			      strstr(said, ": ENOENT,") && strstr(said, pid),
+			      strstr(said, ": ENOENT:") && strstr(said, pid),
 		      "%s", said);
 	/* An unknown command is logged only for debugging: clients use it to ask what a device supports. */
 	ck_assert_str_eq(logged(UVD_WARN, unknown_command), "");
