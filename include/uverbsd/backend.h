@@ -40,6 +40,7 @@
 #include <uverbsd/counters.h>
 #include <uverbsd/mm.h>
 #include <uverbsd/objects.h>
+#include <uverbsd/reason.h>
 #include <uverbsd/udata.h>
 #include <uverbsd/work.h>
 
@@ -330,6 +331,9 @@ static inline bool uvd_gid_is_multicast(const union ibv_gid *gid)
  * ib_modify_qp_is_ok())? For backends that run the state machine themselves.
  */
 UVD_API bool uvd_modify_qp_is_ok(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv_qp_type type, int mask);
+/* The reason why it does not, for uvd_udata_refuse(). Its `reason` is NULL if the transition is allowed. */
+UVD_API struct uvd_why uvd_modify_qp_why(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv_qp_type type,
+					 int mask);
 
 /*
  * Takes a port down or up, as `uverbsctl port` does: first in sysfs, then for queries and for the backend

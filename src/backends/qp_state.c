@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The state table of queue pairs: the valid transitions, and the attributes that each requires and allows. */
 #include <uverbsd/backend.h>
+#include "explain/explain.h"
 
 /* QP types that user programs cannot create, but the table has. */
 enum { SMI = 0, GSI = 1, NUM_TYPES = IBV_QPT_XRC_RECV + 1 };
@@ -180,18 +181,54 @@ static const struct {
 	[IBV_QPS_ERR][IBV_QPS_ERR] = { .valid = true },
 };
 
-bool uvd_modify_qp_is_ok(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv_qp_type type, int mask)
+/* The states to go through from cur to next, by the shortest way, as bits; without both. 0: there is no way. */
+static unsigned int states_between(enum ibv_qp_state cur, enum ibv_qp_state next)
+{
+	unsigned int way[NUM_STATES] = { 0 }, seen = 1u << cur, before;
+
+	do {
+		before = seen;
+		for (int from = 0; from < NUM_STATES; from++)
+			for (int to = 0; to < NUM_STATES && before >> from & 1; to++)
+				if (qp_state_table[from][to].valid && !(seen >> to & 1)) {
+					seen |= 1u << to;
+					way[to] = way[from] | 1u << to;
+				}
+	} while (seen != before && !(seen >> next & 1));
+	return way[next] & ~(1u << next);
+}
+
+static struct uvd_why no_transition(enum ibv_qp_state cur, enum ibv_qp_state next)
+{
+	if (next == IBV_QPS_SQE)
+		return uvd_why(MODIFY_TO_SQE, { 0 });
+	return uvd_why(MODIFY_NO_TRANSITION, { cur }, { next }, { states_between(cur, next) });
+}
+
+struct uvd_why uvd_modify_qp_why(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv_qp_type type, int mask)
 {
 	struct masks masks = { 0, 0 };
+	int missing, extra;
 
-	if ((unsigned int)cur >= NUM_STATES || (unsigned int)next >= NUM_STATES)
-		return false;
+	if ((unsigned int)cur >= NUM_STATES)
+		return uvd_why(RANGE, { .word = "cur_qp_state" }, { cur }, { 0 }, { NUM_STATES - 1 });
+	if ((unsigned int)next >= NUM_STATES)
+		return uvd_why(RANGE, { .word = "qp_state" }, { next }, { 0 }, { NUM_STATES - 1 });
 	if ((mask & IBV_QP_CUR_STATE) && cur != IBV_QPS_RTR && cur != IBV_QPS_RTS && cur != IBV_QPS_SQD &&
 	    cur != IBV_QPS_SQE)
-		return false;
+		return uvd_why(MODIFY_EXTRA, { cur }, { next }, { IBV_QP_CUR_STATE });
 	if (!qp_state_table[cur][next].valid)
-		return false;
+		return no_transition(cur, next);
 	if ((unsigned int)type < NUM_TYPES)
 		masks = qp_state_table[cur][next].by_type[type];
-	return (mask & masks.required) == masks.required && !(mask & ~(masks.required | masks.optional | IBV_QP_STATE));
+	missing = masks.required & ~mask;
+	extra = mask & ~(masks.required | masks.optional | IBV_QP_STATE);
+	if (missing)
+		return uvd_why(MODIFY_MISSING, { cur }, { next }, { missing });
+	return extra ? uvd_why(MODIFY_EXTRA, { cur }, { next }, { extra }) : (struct uvd_why){ .reason = NULL };
+}
+
+bool uvd_modify_qp_is_ok(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv_qp_type type, int mask)
+{
+	return !uvd_modify_qp_why(cur, next, type, mask).reason;
 }

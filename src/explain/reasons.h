@@ -113,4 +113,61 @@ UVD_REASON(ADAPTER, "adapter", "the adapter reports vendor error {vendor:x}",
 
 /* ---- calls -------------------------------------------------------------------------------------------------------- */
 
-UVD_REASON(FIELD, "field", "{field:s} is wrong ({value}, {value:x})", NULL, "docs/abi-rules.md")
+UVD_REASON(FIELD, "field", "{field:s} is wrong ({value:d}, {value:x})", NULL, "docs/abi-rules.md")
+UVD_REASON(RANGE, "range", "{field:s} {value:d} is not within {from:d} to {to:d}", "use a value within that range",
+	   "rdmavt/qp.c: rvt_modify_qp(), rvt_create_qp(), cq.c: rvt_create_cq(), srq.c: rvt_create_srq()")
+
+/* MODIFY_QP */
+UVD_REASON(MODIFY_MISSING, "modify-missing", "{from:state} to {to:state} lacks {missing:attrs}",
+	   "set these attributes, and their bits in attr_mask", "verbs.c: ib_modify_qp_is_ok(), IBTA 10.3")
+UVD_REASON(MODIFY_EXTRA, "modify-extra", "{from:state} to {to:state} does not allow {extra:attrs}",
+	   "leave these bits out of attr_mask", "verbs.c: ib_modify_qp_is_ok(), IBTA 10.3")
+UVD_REASON(MODIFY_NO_TRANSITION, "modify-no-transition", "there is no transition from {from:state} to {to:state}",
+	   "move the QP to {way:states} first", "verbs.c: ib_modify_qp_is_ok(), IBTA 10.3")
+UVD_REASON(MODIFY_TO_SQE, "modify-to-sqe", "no call moves a QP to SQE", "only a send that fails does, of UC and UD QPs",
+	   "verbs.c: ib_modify_qp_is_ok(), IBTA 10.3")
+UVD_REASON(MODIFY_CUR_STATE, "modify-cur-state", "cur_qp_state says {said:state}, and the QP is in {state:state}",
+	   "leave IBV_QP_CUR_STATE out of attr_mask, or set cur_qp_state to the QP's state", "IBTA 11.2.5.2")
+UVD_REASON(MODIFY_MIGRATION, "modify-migration", "path_mig_state can only become MIGRATED, by a change to RTS or SQD",
+	   "leave IBV_QP_PATH_MIG_STATE out of attr_mask: this QP has no alternate path",
+	   "rdmavt/qp.c: rvt_modify_qp()")
+UVD_REASON(MODIFY_PORT, "modify-port", "{field:s} {value:d} is not the QP's port, {port:d}",
+	   "use the port that the QP was given in INIT", "uverbs_cmd.c: modify_qp()")
+UVD_REASON(MODIFY_QKEY, "modify-qkey", "the highest bit of Q_Key {qkey:x} is set",
+	   "use another Q_Key, or give the process the capability CAP_NET_RAW", "uverbs_cmd.c: modify_qp()")
+UVD_REASON(MODIFY_ALT_PORT, "modify-alt-port",
+	   "alt_port_num {port:d} is no InfiniBand port, and others migrate no paths",
+	   "leave IBV_QP_ALT_PATH out of attr_mask", "verbs.c: _ib_modify_qp()")
+
+/* addresses */
+UVD_REASON(ADDRESS_GRH, "address-grh", "the address has no GRH (is_global is 0), and port {port:d} requires one",
+	   "set is_global, grh.dgid and grh.sgid_index", "verbs.c: rdma_check_ah_attr()")
+UVD_REASON(ADDRESS_GID, "address-gid", "port {port:d} has no GID with the index {sgid_index:d}",
+	   "set grh.sgid_index to one that ibv_query_gid_table() lists", "verbs.c: rdma_fill_sgid_attr()")
+
+/* regions */
+UVD_REASON(MR_LOCAL_WRITE, "mr-local-write", "{access:access} without LOCAL_WRITE",
+	   "add IBV_ACCESS_LOCAL_WRITE: what the peer may write must be writable here",
+	   "ib_verbs.h: ib_check_mr_access()")
+UVD_REASON(MR_FLAGS, "mr-flags", "there are no such access flags: {access:access}",
+	   "use flags of enum ibv_access_flags", "ib_verbs.h: ib_check_mr_access()")
+UVD_REASON(MR_ON_DEMAND, "mr-on-demand", "the device has no on-demand paging",
+	   "leave IBV_ACCESS_ON_DEMAND out, see ibv_query_device_ex(): odp_caps", "ib_verbs.h: ib_check_mr_access()")
+UVD_REASON(MR_MEMORY, "mr-memory", "{length} bytes at {start:x} are not all mapped{how:s}",
+	   "map the memory before it is registered", "umem.c: ib_umem_get()")
+UVD_REASON(MR_LENGTH, "mr-length",
+	   "a region of {length} bytes at {start:x} is empty, too long, or exceeds the address space",
+	   "correct the address or the length", "umem.c: ib_umem_get()")
+
+/* queues */
+UVD_REASON(QP_NO_QUEUES, "qp-no-queues", "all numbers of cap are 0", "ask for one send or receive at least",
+	   "rdmavt/qp.c: rvt_create_qp()")
+UVD_REASON(POST_STATE, "post-state", "a {what:s} cannot be posted in {state:state}", "move the QP to {to:state} first",
+	   "rdmavt/qp.c: rvt_post_send(), rvt_post_recv(), IBTA 10.3.1")
+UVD_REASON(
+	POST_FULL, "post-full", "the {what:s} queue has {entries} entries, all in use",
+	"poll completions before the next post (a signaled send frees the unsignaled ones before it), or create the queue "
+	"with more entries",
+	"rdmavt/qp.c: rvt_post_one_wr(), rvt_post_recv()")
+UVD_REASON(POST_HAS_SRQ, "post-has-srq", "the QP takes its receives from an SRQ", "post them by ibv_post_srq_recv()",
+	   "rdmavt/qp.c: rvt_post_recv()")

@@ -45,7 +45,7 @@ static int ah_check_port(struct uvd_req *req)
 {
 	uint8_t port = uvd_args(req, struct ah_args)->attr.port_num;
 
-	return uvd_port_valid(req->dev, port) ? 0 : uvd_bad(req, -EINVAL, "port_num", port);
+	return uvd_check_range_of(req, "port_num", port, 1, req->dev->config.num_ports);
 }
 
 static int ah_find_pd(struct uvd_req *req)

@@ -21,6 +21,20 @@ int uvd_req_object(struct uvd_req *req, uint16_t object, uint32_t handle, void *
 	return ret;
 }
 
+int uvd_check_range_of(struct uvd_req *req, const char *field, uint64_t value, uint64_t from, uint64_t to)
+{
+	if (value >= from && value <= to)
+		return 0;
+	return uvd_refuse(req, -EINVAL, &uvd_why(RANGE, { .word = field }, { value }, { from }, { to }));
+}
+
+int uvd_refused_range(struct uvd_req *req, int err, const char *field, uint64_t value, uint64_t from, uint64_t to)
+{
+	if (err != -EINVAL || req->has_why || req->bad_field || !uvd_check_range_of(req, field, value, from, to))
+		uvd_refused(req, err);
+	return err;
+}
+
 /* Does the port require a GRH? RoCE always does; for IB the backend says (RDMA_CORE_PORT_IB_GRH_REQUIRED). */
 static bool grh_required(struct uvd_req *req, uint8_t port)
 {
@@ -36,12 +50,15 @@ int uvd_check_av(struct uvd_req *req, const struct ibv_ah_attr *attr)
 	struct ibv_gid_entry gid;
 	int ret;
 
-	if (!uvd_port_valid(req->dev, attr->port_num))
-		return uvd_bad(req, -EINVAL, "port_num", attr->port_num);
+	ret = uvd_check_range_of(req, "port_num", attr->port_num, 1, req->dev->config.num_ports);
+	if (ret)
+		return ret;
 	if (!attr->is_global)
-		return grh_required(req, attr->port_num) ? uvd_bad(req, -EINVAL, "is_global", 0) : 0;
+		return grh_required(req, attr->port_num)
+			       ? uvd_refuse(req, -EINVAL, &uvd_why(ADDRESS_GRH, { attr->port_num }))
+			       : 0;
 	ret = uvd_ops(req)->query_gid(&req->dev->ib, attr->port_num, attr->grh.sgid_index, &gid);
 	if (ret)
-		return uvd_bad(req, ret, "sgid_index", attr->grh.sgid_index);
+		return uvd_refuse(req, ret, &uvd_why(ADDRESS_GID, { attr->port_num }, { attr->grh.sgid_index }));
 	return uvd_req_allow_gid(req, attr, &gid.gid);
 }

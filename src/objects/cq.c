@@ -83,9 +83,11 @@ static int cq_decode_create_ioctl(struct uvd_req *req)
 
 static int check_comp_vector(struct uvd_req *req)
 {
-	uint32_t vector = uvd_args(req, struct cq_args)->comp_vector;
+	const uint32_t vector = uvd_args(req, struct cq_args)->comp_vector, num = req->dev->config.num_comp_vectors;
 
-	return vector < req->dev->config.num_comp_vectors ? 0 : uvd_bad(req, -EINVAL, "comp_vector", vector);
+	if (vector < num)
+		return 0;
+	return uvd_refuse(req, -EINVAL, &uvd_why(RANGE, { .word = "comp_vector" }, { vector }, { 0 }, { num - 1 }));
 }
 
 static int cq_new_handle(struct uvd_req *req)
@@ -137,6 +139,11 @@ static void cq_event_handler(struct uvd_cq *cq, enum ibv_event_type type)
 	uvd_object_event(cq->owner, type);
 }
 
+static int cq_refused(struct uvd_req *req, int err, uint32_t cqe)
+{
+	return uvd_refused_range(req, err, "cqe", cqe, 1, req->dev->config.limits.max_cqe);
+}
+
 static int create_cq(struct uvd_req *req)
 {
 	struct cq_args *args = uvd_args(req, struct cq_args);
@@ -168,7 +175,7 @@ static int create_cq(struct uvd_req *req)
 		uvd_queue_end(cq->queue);
 		uvd_unpin(&cq->umem);
 		free(cq);
-		return uvd_refused(req, ret);
+		return cq_refused(req, ret, args->cqe);
 	}
 	uvd_uobject_set_object(uobj, cq);
 	return 0;
@@ -228,7 +235,7 @@ static int resize_cq(struct uvd_req *req)
 	else
 		ret = uvd_ops(req)->resize_cq(cq, cmd.cqe > INT_MAX ? INT_MAX : cmd.cqe, uvd_req_udata(req));
 	if (ret)
-		return uvd_refused(req, ret);
+		return cq_refused(req, ret, cmd.cqe);
 	uvd_uobject_update_facts(cq->owner);
 	resp.cqe = cq->cqe;
 	return uvd_core_out(req, &resp);

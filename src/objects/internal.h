@@ -64,6 +64,11 @@ int uvd_check_mr_access(struct uvd_req *req, uint32_t access);
 int uvd_req_pin(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t start, uint64_t length, unsigned int access,
 		struct uvd_umem *umem);
 
+/* checks.c: refuses a value that is not within from to to. Returns 0 or -EINVAL. */
+int uvd_check_range_of(struct uvd_req *req, const char *field, uint64_t value, uint64_t from, uint64_t to);
+/* The same for a value that the backend has refused with err, which is returned: as uvd_refused() if the value is not the reason. */
+int uvd_refused_range(struct uvd_req *req, int err, const char *field, uint64_t value, uint64_t from, uint64_t to);
+
 /* ---- allow.c ----------------------------------------------------------------------------------------------------- */
 
 /*

@@ -42,15 +42,16 @@ static int mr_new_handle(struct uvd_req *req)
 
 int uvd_check_mr_access(struct uvd_req *req, uint32_t access)
 {
+	const uint32_t writes = access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE);
 	struct ibv_device_attr_ex attr = {};
 
-	if (access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
-		return uvd_bad(req, -EINVAL, "access_flags", access);
+	if (writes && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return uvd_refuse(req, -EINVAL, &uvd_why(MR_LOCAL_WRITE, { writes }));
 	if (access & ~UVD_MR_ACCESS_SUPPORTED)
-		return uvd_bad(req, -EINVAL, "access_flags", access);
+		return uvd_refuse(req, -EINVAL, &uvd_why(MR_FLAGS, { access & ~UVD_MR_ACCESS_SUPPORTED }));
 	if (access & IBV_ACCESS_ON_DEMAND &&
 	    (uvd_ops(req)->query_device(&req->dev->ib, &attr, NULL) || !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT)))
-		return uvd_bad(req, -EINVAL, "access_flags", access);
+		return uvd_refuse(req, -EINVAL, &uvd_why(MR_ON_DEMAND, { 0 }));
 	return uvd_req_allow_access(req, "access_flags", access);
 }
 
@@ -84,8 +85,10 @@ static int req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigne
 	}
 	req->caller->account = account;
 	if (ret == -EFAULT)
-		return uvd_bad(req, ret, "start", start);
-	return ret == -EINVAL ? uvd_bad(req, ret, "length", length) : ret;
+		return uvd_refuse(req, ret,
+				  &uvd_why(MR_MEMORY, { length }, { start },
+					   { .word = uvd_mr_access_writable(access) ? ", and writable" : "" }));
+	return ret == -EINVAL ? uvd_refuse(req, ret, &uvd_why(MR_LENGTH, { length }, { start })) : ret;
 }
 
 int uvd_req_pin(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t start, uint64_t length, unsigned int access,

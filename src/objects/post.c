@@ -118,6 +118,99 @@ static int post_answer(struct uvd_req *req, int ret, uint32_t bad_wr)
 	return err ? err : ret;
 }
 
+/*
+ * A backend does not tell why it refuses a post, but its QP or SRQ does. The functions below return err. With filters nobody knows
+ * whether a refusal is the backend's: what the QP does not show stays without a reason.
+ */
+
+static bool is_filtered(struct uvd_req *req)
+{
+	struct uvd_filter_chain *chain = uvd_filters_get(&req->dev->filters);
+
+	if (chain)
+		uvd_filter_chain_put(chain);
+	return chain;
+}
+
+static int refuse_full(struct uvd_req *req, int err, const char *queue, uint32_t entries)
+{
+	return err == -ENOMEM && !is_filtered(req)
+		       ? uvd_refuse(req, err, &uvd_why(POST_FULL, { .word = queue }, { entries }))
+		       : err;
+}
+
+static bool state_takes(enum ibv_qp_state state, enum ibv_qp_state first)
+{
+	return state >= first && state <= IBV_QPS_ERR;
+}
+
+static int refuse_sges(struct uvd_req *req, int err, int num_sge, uint32_t most)
+{
+	if (err == -EINVAL && num_sge > (int)most)
+		uvd_check_range_of(req, "num_sge", num_sge, 0, most);
+	return err;
+}
+
+/* Reads the QP's state and caps. Returns false if the backend cannot tell. */
+static bool post_query(struct uvd_req *req, struct uvd_qp *qp, enum ibv_qp_state *state, struct ibv_qp_cap *cap)
+{
+	struct uvd_qp_init_attr init = {};
+	struct ibv_qp_attr attr = {};
+
+	uvd_req_about(req, "QP", qp->qp_num);
+	if (!uvd_ops(req)->query_qp || uvd_ops(req)->query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_CAP, &init))
+		return false;
+	*state = attr.qp_state;
+	*cap = init.cap;
+	return true;
+}
+
+/* bad: NULL if it is not known. */
+static int refuse_send(struct uvd_req *req, int err, struct uvd_qp *qp, const struct uvd_send_wr *bad)
+{
+	enum ibv_qp_state state;
+	struct ibv_qp_cap cap;
+
+	if (!err || req->has_why || req->bad_field || !post_query(req, qp, &state, &cap))
+		return err;
+	if (err == -EINVAL && !state_takes(state, IBV_QPS_RTS))
+		return uvd_refuse(req, err, &uvd_why(POST_STATE, { .word = "send" }, { state }, { IBV_QPS_RTS }));
+	if (err == -EINVAL && bad && bad->inline_len > cap.max_inline_data)
+		return uvd_check_range_of(req, "inline data", bad->inline_len, 0, cap.max_inline_data);
+	if (err == -EINVAL && bad && !(bad->send_flags & IBV_SEND_INLINE) && bad->num_sge > (int)cap.max_send_sge)
+		return refuse_sges(req, err, bad->num_sge, cap.max_send_sge);
+	if (err == -EINVAL && bad && !is_filtered(req))
+		return uvd_refuse(req, err, &uvd_why(SEND_REFUSED, { 0 }));
+	return refuse_full(req, err, "send", cap.max_send_wr);
+}
+
+static int refuse_recv(struct uvd_req *req, int err, struct uvd_qp *qp, const struct uvd_recv_wr *bad)
+{
+	enum ibv_qp_state state;
+	struct ibv_qp_cap cap;
+
+	if (!err || req->has_why || req->bad_field || !post_query(req, qp, &state, &cap))
+		return err;
+	if (err == -EINVAL && qp->srq)
+		return uvd_refuse(req, err, &uvd_why(POST_HAS_SRQ, { 0 }));
+	if (err == -EINVAL && !state_takes(state, IBV_QPS_INIT))
+		return uvd_refuse(req, err, &uvd_why(POST_STATE, { .word = "receive" }, { state }, { IBV_QPS_INIT }));
+	if (bad && err == -EINVAL)
+		return refuse_sges(req, err, bad->num_sge, cap.max_recv_sge);
+	return refuse_full(req, err, "receive", cap.max_recv_wr);
+}
+
+static int refuse_srq_recv(struct uvd_req *req, int err, struct uvd_srq *srq, const struct uvd_recv_wr *bad)
+{
+	struct ibv_srq_attr attr = {};
+
+	if (!err || req->has_why || req->bad_field || !uvd_ops(req)->query_srq || uvd_ops(req)->query_srq(srq, &attr))
+		return err;
+	if (bad && err == -EINVAL)
+		return refuse_sges(req, err, bad->num_sge, attr.max_sge);
+	return refuse_full(req, err, "shared receive", attr.max_wr);
+}
+
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 struct send_list {
@@ -286,6 +379,8 @@ static int send_list(struct uvd_req *req, struct uvd_qp *qp, struct send_list *l
 		list->wrs[num - 1].next = NULL;
 	/* Post the requests before the fault. If there are none, an empty post lets the QP's state refuse first. */
 	ret = num || fault || qp->sq ? post_list(req, qp, num ? first : NULL, &bad) : 0;
+	if (ret)
+		refuse_send(req, ret, qp, bad);
 	if (fault && !bad)
 		return post_answer(req, ret ? ret : fault, num + 1);
 	return post_answer(req, ret, ret ? BAD_WR(first, bad) : 0);
@@ -383,6 +478,8 @@ static int post_recv(struct uvd_req *req)
 		return ret;
 	if (list.post.cmd.wr_count)
 		ret = uvd_ops(req)->post_recv(qp, list.wrs, &bad);
+	if (ret)
+		refuse_recv(req, ret, qp, bad);
 	return answer_recv(req, &list, ret, bad);
 }
 
@@ -399,6 +496,8 @@ static int post_srq_recv(struct uvd_req *req)
 		return ret;
 	if (list.post.cmd.wr_count)
 		ret = uvd_ops(req)->post_srq_recv(srq, list.wrs, &bad);
+	if (ret)
+		refuse_srq_recv(req, ret, srq, bad);
 	return answer_recv(req, &list, ret, bad);
 }
 

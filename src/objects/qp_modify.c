@@ -39,13 +39,29 @@ static int qp_modify_find_qp(struct uvd_req *req)
 {
 	struct modify_args *args = uvd_args(req, struct modify_args);
 
-	return uvd_req_object(req, UVERBS_OBJECT_QP, args->cmd.base.qp_handle, &args->qp);
+	int ret = uvd_req_object(req, UVERBS_OBJECT_QP, args->cmd.base.qp_handle, &args->qp);
+
+	if (!ret)
+		uvd_req_about(req, "QP", args->qp->qp_num);
+	return ret;
 }
 
 /* The port that the QP is bound to, or 0. Another thread may be modifying the QP, so each use reads it once. */
 static uint8_t qp_port(struct uvd_qp *qp)
 {
 	return __atomic_load_n(&qp->port, __ATOMIC_RELAXED);
+}
+
+static int check_port(struct uvd_req *req, const char *field, uint8_t port)
+{
+	return uvd_check_range_of(req, field, port, 1, req->dev->config.num_ports);
+}
+
+static int check_same_port(struct uvd_req *req, const char *field, uint8_t port, uint8_t own)
+{
+	if (port == own)
+		return 0;
+	return uvd_refuse(req, -EINVAL, &uvd_why(MODIFY_PORT, { .word = field }, { port }, { own }));
 }
 
 /*
@@ -57,13 +73,14 @@ static int check_av_port(struct uvd_req *req)
 	struct modify_args *args = uvd_args(req, struct modify_args);
 	struct ib_uverbs_modify_qp *cmd = &args->cmd.base;
 	uint8_t port = cmd->dest.port_num;
+	int ret = check_port(req, "ah_attr.port_num", port);
 
-	if (!uvd_port_valid(req->dev, port))
-		return uvd_bad(req, -EINVAL, "dest.port_num", port);
+	if (ret)
+		return ret;
 	if (cmd->attr_mask & IBV_QP_STATE && cmd->qp_state == IBV_QPS_RTR)
-		return port == qp_port(args->qp) ? 0 : uvd_bad(req, -EINVAL, "dest.port_num", port);
+		return check_same_port(req, "ah_attr.port_num", port, qp_port(args->qp));
 	if (cmd->attr_mask & IBV_QP_PORT)
-		return port == cmd->port_num ? 0 : uvd_bad(req, -EINVAL, "port_num", cmd->port_num);
+		return check_same_port(req, "ah_attr.port_num", port, cmd->port_num);
 	cmd->attr_mask |= IBV_QP_PORT;
 	cmd->port_num = port;
 	return 0;
@@ -72,24 +89,21 @@ static int check_av_port(struct uvd_req *req)
 static int check_ports_and_states(struct uvd_req *req)
 {
 	struct ib_uverbs_modify_qp *cmd = &uvd_args(req, struct modify_args)->cmd.base;
-	int ret;
+	int ret = 0;
 
-	if (cmd->attr_mask & IBV_QP_PORT && !uvd_port_valid(req->dev, cmd->port_num))
-		return uvd_bad(req, -EINVAL, "port_num", cmd->port_num);
-	if (cmd->attr_mask & IBV_QP_AV) {
+	if (cmd->attr_mask & IBV_QP_PORT)
+		ret = check_port(req, "port_num", cmd->port_num);
+	if (!ret && cmd->attr_mask & IBV_QP_AV)
 		ret = check_av_port(req);
-		if (ret)
-			return ret;
-	}
-	if (cmd->attr_mask & IBV_QP_ALT_PATH &&
-	    (!uvd_port_valid(req->dev, cmd->alt_port_num) || !uvd_port_valid(req->dev, cmd->alt_dest.port_num) ||
-	     cmd->alt_port_num != cmd->alt_dest.port_num))
-		return uvd_bad(req, -EINVAL, "alt_port_num", cmd->alt_port_num);
-	if (cmd->attr_mask & IBV_QP_CUR_STATE && cmd->cur_qp_state > IBV_QPS_ERR)
-		return uvd_bad(req, -EINVAL, "cur_qp_state", cmd->cur_qp_state);
-	if (cmd->attr_mask & IBV_QP_STATE && cmd->qp_state > IBV_QPS_ERR)
-		return uvd_bad(req, -EINVAL, "qp_state", cmd->qp_state);
-	return 0;
+	if (!ret && cmd->attr_mask & IBV_QP_ALT_PATH)
+		ret = check_port(req, "alt_port_num", cmd->alt_port_num) ?:
+		      check_port(req, "alt_ah_attr.port_num", cmd->alt_dest.port_num) ?:
+		      check_same_port(req, "alt_ah_attr.port_num", cmd->alt_dest.port_num, cmd->alt_port_num);
+	if (!ret && cmd->attr_mask & IBV_QP_CUR_STATE)
+		ret = uvd_check_range_of(req, "cur_qp_state", cmd->cur_qp_state, 0, IBV_QPS_ERR);
+	if (!ret && cmd->attr_mask & IBV_QP_STATE)
+		ret = uvd_check_range_of(req, "qp_state", cmd->qp_state, 0, IBV_QPS_ERR);
+	return ret;
 }
 
 /* qp-12: only privileged callers may use a Q_Key with the highest bit set; receivers trust datagrams that carry one. */
@@ -99,7 +113,7 @@ static int check_qkey(struct uvd_req *req)
 
 	if (cmd->attr_mask & IBV_QP_QKEY && cmd->qkey & QKEY_PRIVILEGED &&
 	    !uvd_caller_capable(req->caller, CAP_NET_RAW))
-		return uvd_bad(req, -EPERM, "qkey", cmd->qkey);
+		return uvd_refuse(req, -EPERM, &uvd_why(MODIFY_QKEY, { cmd->qkey }));
 	return 0;
 }
 
@@ -177,7 +191,7 @@ static int check_paths(struct uvd_req *req)
 		return ret;
 	/* Only InfiniBand ports support path migration. A QP that is bound to no port has no path to migrate from. */
 	if (!port || !uvd_port_is_ib(req->dev, port) || !uvd_port_is_ib(req->dev, args->attr.alt_ah_attr.port_num))
-		return uvd_bad(req, -EINVAL, "alt_port_num", args->attr.alt_port_num);
+		return uvd_refuse(req, -EINVAL, &uvd_why(MODIFY_ALT_PORT, { args->attr.alt_port_num }));
 	return 0;
 }
 

@@ -168,7 +168,9 @@ static int create_srq(struct uvd_req *req)
 	if (ret) {
 		uvd_queue_end(srq->queue);
 		free(srq);
-		return uvd_refused(req, ret);
+		uvd_refused_range(req, ret, "max_wr", args->init.attr.max_wr, 1, req->dev->config.limits.max_srq_wr);
+		return uvd_refused_range(req, ret, "max_sge", args->init.attr.max_sge, 1,
+					 req->dev->config.limits.max_srq_sge);
 	}
 	srq_count_users(srq, 1);
 	uobj->xrcd = args->xrcd;

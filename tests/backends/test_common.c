@@ -24,6 +24,19 @@ static bool catalogue_says(json_t *t, const char *type, int cur, int mask)
 	       !(mask & ~(required | optional | IBV_QP_STATE));
 }
 
+/* The reason names all that is missing, or else all that is too much. */
+static void compare_reason(int required, int optional, int mask, struct uvd_why why)
+{
+	const uint64_t missing = required & ~mask, extra = mask & ~(required | optional | IBV_QP_STATE);
+
+	if (!missing && !extra) {
+		ck_assert_ptr_null(why.reason);
+		return;
+	}
+	ck_assert_str_eq(why.reason->code, missing ? "modify-missing" : "modify-extra");
+	ck_assert_uint_eq(why.values[2].number, missing ?: extra);
+}
+
 static void compare_cell(json_t *t, const char *type, int type_nr, int cur, int next)
 {
 	int required = mask_of(t, type, "required_mask"), optional = mask_of(t, type, "optional_mask");
@@ -38,10 +51,14 @@ static void compare_cell(json_t *t, const char *type, int type_nr, int cur, int 
 			(required | optional | IBV_QP_STATE) ^ b,
 		};
 
-		for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++)
+		for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
 			ck_assert_msg(uvd_modify_qp_is_ok(cur, next, type_nr, masks[i]) ==
 					      catalogue_says(t, type, cur, masks[i]),
 				      "%s %d -> %d mask 0x%x", type, cur, next, masks[i]);
+			if (json_is_true(json_object_get(t, "valid")) && !(masks[i] & IBV_QP_CUR_STATE))
+				compare_reason(required, optional, masks[i],
+					       uvd_modify_qp_why(cur, next, type_nr, masks[i]));
+		}
 	}
 }
 

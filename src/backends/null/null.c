@@ -174,22 +174,21 @@ static int null_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, i
 {
 	struct null_qp *qp = (struct null_qp *)base;
 	enum ibv_qp_state cur, next;
-	int err = 0;
+	struct uvd_why why;
 
 	pthread_mutex_lock(&qp->lock);
 	cur = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : qp->attr.qp_state;
 	next = mask & IBV_QP_STATE ? attr->qp_state : cur;
-	if (uvd_modify_qp_is_ok(cur, next, base->qp_type, mask)) {
+	why = uvd_modify_qp_why(cur, next, base->qp_type, mask);
+	if (!why.reason) {
 		qp->attr.qp_state = next;
 		if (mask & IBV_QP_PORT)
 			qp->attr.port_num = attr->port_num;
 		if (mask & IBV_QP_ACCESS_FLAGS)
 			qp->attr.qp_access_flags = attr->qp_access_flags;
-	} else {
-		err = -EINVAL;
 	}
 	pthread_mutex_unlock(&qp->lock);
-	return err;
+	return why.reason ? uvd_udata_refuse(udata, -EINVAL, &why) : 0;
 }
 
 static int null_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <uverbsd/log.h>
 #include "backends/soft/soft.h"
+#include "explain/explain.h"
 #include "util/util.h"
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
@@ -24,8 +25,16 @@ static bool is_known(enum ibv_qp_type type)
 	}
 }
 
-static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, const struct uvd_qp *qp)
+/* Refuses a value that is above `most`. */
+static int refuse_above(struct uvd_udata *udata, const char *field, uint64_t value, uint64_t most)
 {
+	return uvd_udata_refuse(udata, -EINVAL, &uvd_why(RANGE, { .word = field }, { value }, { 0 }, { most }));
+}
+
+static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, const struct uvd_qp *qp,
+		     struct uvd_udata *udata)
+{
+	const uint32_t max_wr = limits->max_qp_wr, max_sge = limits->max_sge;
 	bool has_srq = qp->srq;
 
 	/* An XRC_RECV QP has no queues, and an XRC_SEND QP has a send queue only. */
@@ -36,18 +45,22 @@ static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, co
 	if (qp->qp_type == IBV_QPT_XRC_SEND)
 		cap->max_recv_wr = cap->max_recv_sge = 0;
 	/* The core checked the length of a mapped queue before it rounded that up, perhaps beyond the limit. */
-	if (cap->max_send_sge > (uint32_t)limits->max_sge ||
-	    (!qp->sq && cap->max_send_wr > (uint32_t)limits->max_qp_wr))
-		return -EINVAL;
-	if (!has_srq && (cap->max_recv_sge > (uint32_t)limits->max_sge ||
-			 (!qp->rq && cap->max_recv_wr > (uint32_t)limits->max_qp_wr)))
-		return -EINVAL;
+	if (cap->max_send_sge > max_sge)
+		return refuse_above(udata, "cap.max_send_sge", cap->max_send_sge, max_sge);
+	if (!qp->sq && cap->max_send_wr > max_wr)
+		return refuse_above(udata, "cap.max_send_wr", cap->max_send_wr, max_wr);
+	if (!has_srq && cap->max_recv_sge > max_sge)
+		return refuse_above(udata, "cap.max_recv_sge", cap->max_recv_sge, max_sge);
+	if (!has_srq && !qp->rq && cap->max_recv_wr > max_wr)
+		return refuse_above(udata, "cap.max_recv_wr", cap->max_recv_wr, max_wr);
 	if (!has_srq && !cap->max_send_sge && !cap->max_send_wr && !cap->max_recv_sge && !cap->max_recv_wr)
-		return -EINVAL;
+		return uvd_udata_refuse(udata, -EINVAL, &uvd_why(QP_NO_QUEUES, { 0 }));
 	/* A device without inline data grants 0 bytes, whatever was asked for. Others refuse more than their limit. */
 	if (!limits->max_inline_data)
 		cap->max_inline_data = 0;
-	return cap->max_inline_data > limits->max_inline_data ? -EINVAL : 0;
+	if (cap->max_inline_data > limits->max_inline_data)
+		return refuse_above(udata, "cap.max_inline_data", cap->max_inline_data, limits->max_inline_data);
+	return 0;
 }
 
 static void free_queues(struct soft_qp *qp)
@@ -98,7 +111,7 @@ int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uv
 
 	if (init->create_flags)
 		return -EOPNOTSUPP;
-	err = check_cap(limits, &init->cap, base);
+	err = check_cap(limits, &init->cap, base, udata);
 	if (err)
 		return err;
 	if (!is_known(base->qp_type))
@@ -202,63 +215,87 @@ static void qp_reset(struct soft_qp *qp)
 	qp->s_psn = qp->r_psn = qp->r_msn = qp->s_flight = 0;
 }
 
-static bool ah_is_ok(struct soft_qp *qp, const struct ibv_ah_attr *ah)
+/* The functions below return the reason for which an attribute cannot be set; its `reason` is NULL if it can. */
+
+static const struct uvd_why no_why;
+
+static struct uvd_why value_why(const char *field, uint64_t value, uint64_t from, uint64_t to)
+{
+	return value < from || value > to ? uvd_why(RANGE, { .word = field }, { value }, { from }, { to }) : no_why;
+}
+
+static struct uvd_why ah_why(struct soft_qp *qp, const struct ibv_ah_attr *ah)
 {
 	const struct uvd_device_config *config = &qp->dev->ibdev->config;
+	struct uvd_why why = value_why("ah_attr.port_num", ah->port_num, 1, config->num_ports);
 	const struct uvd_port_config *port;
 
-	if (ah->port_num < 1 || ah->port_num > config->num_ports)
-		return false;
+	if (why.reason)
+		return why;
 	port = &config->ports[ah->port_num - 1];
 	if (ah->is_global && ah->grh.sgid_index >= port->gid_tbl_len)
-		return false;
+		return uvd_why(ADDRESS_GID, { ah->port_num }, { ah->grh.sgid_index });
 	/* LIDs from 0xc000 on belong to multicast groups. */
-	return port->link_layer != IBV_LINK_LAYER_INFINIBAND || ah->dlid < SOFT_MULTICAST_LID;
+	return port->link_layer == IBV_LINK_LAYER_INFINIBAND
+		       ? value_why("ah_attr.dlid", ah->dlid, 0, SOFT_MULTICAST_LID - 1)
+		       : no_why;
 }
 
 /* The local network lowers a path MTU above the port's, as rdmavt does. A peer on the wire would not know of that. */
-static bool path_mtu_is_ok(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
+static struct uvd_why path_mtu_why(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
+	static const char field[] = "path_mtu (enum ibv_mtu)";
+	struct uvd_why why = value_why(field, attr->path_mtu, IBV_MTU_256, IBV_MTU_4096);
 	const struct uvd_port_config *port;
 
-	if (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096)
-		return false;
-	if (!(mask & IBV_QP_AV))
-		return true;
+	if (why.reason || !(mask & IBV_QP_AV))
+		return why;
 	port = &qp->dev->ibdev->config.ports[attr->ah_attr.port_num - 1];
-	return attr->path_mtu <= port->active_mtu || !soft_wire_has_way(qp->dev, port, &attr->ah_attr);
+	return soft_wire_has_way(qp->dev, port, &attr->ah_attr)
+		       ? value_why(field, attr->path_mtu, IBV_MTU_256, port->active_mtu)
+		       : no_why;
 }
 
-static bool values_are_ok(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state next)
+static struct uvd_why pkey_why(const struct uvd_device_config *config, uint8_t port, uint16_t index)
+{
+	const unsigned int num = port ? config->ports[port - 1].num_pkeys : 0;
+
+	if (index < num)
+		return no_why;
+	return uvd_why(RANGE, { .word = "pkey_index" }, { index }, { 0 }, { (int64_t)num - 1 });
+}
+
+static struct uvd_why values_why(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state next)
 {
 	const struct uvd_device_config *config = &qp->dev->ibdev->config;
 	uint8_t port = mask & IBV_QP_PORT ? attr->port_num : qp->attr.port_num;
+	struct uvd_why why = no_why;
 
-	if ((mask & IBV_QP_PORT) && (port < 1 || port > config->num_ports))
-		return false;
-	if ((mask & IBV_QP_AV) && !ah_is_ok(qp, &attr->ah_attr))
-		return false;
-	if ((mask & IBV_QP_ALT_PATH) && !ah_is_ok(qp, &attr->alt_ah_attr))
-		return false;
-	if ((mask & IBV_QP_PKEY_INDEX) && (!port || attr->pkey_index >= config->ports[port - 1].num_pkeys))
-		return false;
-	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31)
-		return false;
-	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num >= 1u << SOFT_QPN_BITS)
-		return false;
-	if ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7)
-		return false;
-	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
-		return false;
-	if ((mask & IBV_QP_PATH_MTU) && !path_mtu_is_ok(qp, attr, mask))
-		return false;
+	if (mask & IBV_QP_PORT)
+		why = value_why("port_num", port, 1, config->num_ports);
+	if (!why.reason && (mask & IBV_QP_AV))
+		why = ah_why(qp, &attr->ah_attr);
+	if (!why.reason && (mask & IBV_QP_ALT_PATH))
+		why = ah_why(qp, &attr->alt_ah_attr);
+	if (!why.reason && (mask & IBV_QP_PKEY_INDEX))
+		why = pkey_why(config, port, attr->pkey_index);
+	if (!why.reason && (mask & IBV_QP_MIN_RNR_TIMER))
+		why = value_why("min_rnr_timer", attr->min_rnr_timer, 0, 31);
+	if (!why.reason && (mask & IBV_QP_DEST_QPN))
+		why = value_why("dest_qp_num", attr->dest_qp_num, 0, (1u << SOFT_QPN_BITS) - 1);
+	if (!why.reason && (mask & IBV_QP_RETRY_CNT))
+		why = value_why("retry_cnt", attr->retry_cnt, 0, 7);
+	if (!why.reason && (mask & IBV_QP_RNR_RETRY))
+		why = value_why("rnr_retry", attr->rnr_retry, 0, 7);
+	if (!why.reason && (mask & IBV_QP_PATH_MTU))
+		why = path_mtu_why(qp, attr, mask);
 	/* Without an alternate path there is nothing to arm: the state is MIGRATED from the start. */
-	if ((mask & IBV_QP_PATH_MIG_STATE) &&
+	if (!why.reason && (mask & IBV_QP_PATH_MIG_STATE) &&
 	    (attr->path_mig_state != IBV_MIG_MIGRATED || (next != IBV_QPS_RTS && next != IBV_QPS_SQD)))
-		return false;
-	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic > config->limits.max_qp_rd_atom)
-		return false;
-	return true;
+		why = uvd_why(MODIFY_MIGRATION, { 0 });
+	if (!why.reason && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))
+		why = value_why("max_dest_rd_atomic", attr->max_dest_rd_atomic, 0, config->limits.max_qp_rd_atom);
+	return why;
 }
 
 static enum ibv_mtu lower_mtu(enum ibv_mtu a, enum ibv_mtu b)
@@ -316,18 +353,21 @@ static void start_draining(struct soft_qp *qp, bool event, struct soft_due *due)
 		soft_due_event(due, &qp->qp, IBV_EVENT_SQ_DRAINED);
 }
 
-/* Caller holds qp->lock. */
-static bool qp_may_change(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state next)
+/* Returns the reason for which the QP cannot change so; its `reason` is NULL if it can. Caller holds qp->lock. */
+static struct uvd_why qp_change_why(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask,
+				    enum ibv_qp_state next)
 {
 	const enum ibv_qp_state cur = qp->state;
+	struct uvd_why why;
 
 	/*
 	 * rdmavt trusts cur_qp_state, whatever the real state is. So a client could skip the states that set an
 	 * address.
 	 */
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != cur)
-		return false;
-	return uvd_modify_qp_is_ok(cur, next, qp->qp.qp_type, mask) && values_are_ok(qp, attr, mask, next);
+		return uvd_why(MODIFY_CUR_STATE, { attr->cur_qp_state }, { cur });
+	why = uvd_modify_qp_why(cur, next, qp->qp.qp_type, mask);
+	return why.reason ? why : values_why(qp, attr, mask, next);
 }
 
 /* Settles what is held before a reset, but not before one that is going to fail. Caller holds no lock. */
@@ -336,7 +376,8 @@ static void qp_settle_for(struct soft_qp *qp, const struct ibv_qp_attr *attr, in
 	bool resets;
 
 	pthread_mutex_lock(&qp->lock);
-	resets = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET && qp_may_change(qp, attr, mask, IBV_QPS_RESET);
+	resets = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET &&
+		 !qp_change_why(qp, attr, mask, IBV_QPS_RESET).reason;
 	pthread_mutex_unlock(&qp->lock);
 	if (resets)
 		qp_settle_held(qp);
@@ -344,16 +385,17 @@ static void qp_settle_for(struct soft_qp *qp, const struct ibv_qp_attr *attr, in
 
 /* Caller holds qp->lock. */
 static int qp_transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state *from,
-			 enum ibv_qp_state *to, struct soft_due *due)
+			 enum ibv_qp_state *to, struct soft_due *due, struct uvd_udata *udata)
 {
 	enum ibv_qp_state cur = qp->state;
 	enum ibv_qp_state next = mask & IBV_QP_STATE ? attr->qp_state : cur;
+	const struct uvd_why why = qp_change_why(qp, attr, mask, next);
 	int err;
 
 	*from = cur;
 	*to = next;
-	if (!qp_may_change(qp, attr, mask, next))
-		return -EINVAL;
+	if (why.reason)
+		return uvd_udata_refuse(udata, -EINVAL, &why);
 
 	if (next == IBV_QPS_RESET) {
 		qp_reset(qp);
@@ -398,7 +440,7 @@ int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask
 	pthread_mutex_lock(&qp->modify_lock);
 	qp_settle_for(qp, attr, mask);
 	pthread_mutex_lock(&qp->lock);
-	err = qp_transition(qp, attr, mask, &from, &to, &due);
+	err = qp_transition(qp, attr, mask, &from, &to, &due, udata);
 	pthread_mutex_unlock(&qp->lock);
 	pthread_mutex_unlock(&qp->modify_lock);
 	soft_due_run(&due);

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the log says of refused calls: the verb, the object, the attribute and the rule, and the remedy. */
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#define BACKEND "soft"
+#include "tests.h"
+
+static uint32_t pd, cq;
+static struct uv_qp qp;
+static int log_fd;
+
+static void why_setup(void)
+{
+	setup();
+	h.engine.take_facts = uvd_object_take_facts;
+	uv_driver_id();
+	log_fd = memfd_create("log", 0);
+	h.engine.log = uvd_log_new(log_fd, "test", UVD_INFO);
+	ck_assert_int_eq(uv_get_context(h.fd, UV_WRITE, NULL, NULL), 0);
+	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
+}
+
+static void why_teardown(void)
+{
+	struct uvd_log *log = h.engine.log;
+
+	teardown();
+	uvd_log_free(log);
+	close(log_fd);
+}
+
+static const char *said(void)
+{
+	static char text[4096];
+	ssize_t n = pread(log_fd, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = 0;
+	return text;
+}
+
+/* ---- the calls --------------------------------------------------------------------------------------------------- */
+
+static void make_qp_of(uint8_t type)
+{
+	struct uv_qp_attr attr = uv_qp_attr(pd, cq);
+
+	attr.type = type;
+	ck_assert_int_eq(uv_create_qp(h.fd, UV_WRITE, &attr, &qp), 0);
+}
+
+static int modify(struct ib_uverbs_modify_qp cmd)
+{
+	cmd.qp_handle = qp.handle;
+	return uv_modify_qp(h.fd, UV_WRITE, &cmd);
+}
+
+enum {
+	TO_INIT = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	TO_RTR = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	TO_RTS = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		 IBV_QP_MAX_QP_RD_ATOMIC,
+};
+
+/* A call that is one expression. */
+#define CALL(name, ...) \
+	static int name(void) \
+	{ \
+		return __VA_ARGS__; \
+	}
+
+static struct ib_uverbs_modify_qp to_init(void)
+{
+	return (struct ib_uverbs_modify_qp){ .attr_mask = TO_INIT, .qp_state = IBV_QPS_INIT, .port_num = 1 };
+}
+
+static struct ib_uverbs_modify_qp to_rtr(void)
+{
+	return (struct ib_uverbs_modify_qp){
+		.attr_mask = TO_RTR,
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.max_dest_rd_atomic = 1,
+		.dest = { .dlid = 1, .port_num = 1 },
+	};
+}
+
+static struct ib_uverbs_modify_qp to_rts(void)
+{
+	return (struct ib_uverbs_modify_qp){ .attr_mask = TO_RTS, .qp_state = IBV_QPS_RTS, .max_rd_atomic = 1 };
+}
+
+/* Makes a QP of this type and moves it to this state. */
+static void qp_in(uint8_t type, enum ibv_qp_state state)
+{
+	make_qp_of(type);
+	if (state >= IBV_QPS_INIT)
+		ck_assert_int_eq(modify(to_init()), 0);
+	if (state >= IBV_QPS_RTR)
+		ck_assert_int_eq(modify(to_rtr()), 0);
+	if (state >= IBV_QPS_RTS)
+		ck_assert_int_eq(modify(to_rts()), 0);
+}
+
+#define MODIFY_IN(state, base, ...) \
+	({ \
+		struct ib_uverbs_modify_qp _cmd = base; \
+		__attribute__((unused)) struct ib_uverbs_modify_qp *c = &_cmd; \
+		qp_in(IBV_QPT_RC, state); \
+		__VA_ARGS__; \
+		modify(_cmd); \
+	})
+
+CALL(skip_rtr, MODIFY_IN(IBV_QPS_INIT, to_rts()))
+CALL(skip_two, MODIFY_IN(IBV_QPS_RESET, to_rts()))
+static int skip_three(void)
+{
+	struct ib_uverbs_modify_qp cmd = { .attr_mask = IBV_QP_STATE, .qp_state = IBV_QPS_SQD };
+
+	return MODIFY_IN(IBV_QPS_RESET, cmd);
+}
+
+CALL(back_to_rtr, MODIFY_IN(IBV_QPS_RTS, to_rtr()))
+static int to_sqe(void)
+{
+	struct ib_uverbs_modify_qp cmd = { .attr_mask = IBV_QP_STATE, .qp_state = IBV_QPS_SQE };
+
+	return MODIFY_IN(IBV_QPS_RTS, cmd);
+}
+
+CALL(lack_one, MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->attr_mask &= ~IBV_QP_MIN_RNR_TIMER))
+CALL(lack_two, MODIFY_IN(IBV_QPS_RESET, to_init(), c->attr_mask &= ~(IBV_QP_PKEY_INDEX | IBV_QP_PORT)))
+CALL(one_too_much, MODIFY_IN(IBV_QPS_RESET, to_init(), c->attr_mask |= IBV_QP_QKEY))
+CALL(cur_state_too_early,
+     MODIFY_IN(IBV_QPS_RESET, to_init(), c->attr_mask |= IBV_QP_CUR_STATE, c->cur_qp_state = IBV_QPS_RESET))
+CALL(cur_state_is_another,
+     MODIFY_IN(IBV_QPS_RTS, to_rts(), c->attr_mask |= IBV_QP_CUR_STATE, c->cur_qp_state = IBV_QPS_SQD))
+CALL(large_pkey, MODIFY_IN(IBV_QPS_RESET, to_init(), c->pkey_index = 99))
+CALL(large_port, MODIFY_IN(IBV_QPS_RESET, to_init(), c->port_num = 9))
+CALL(large_state, MODIFY_IN(IBV_QPS_RESET, to_init(), c->qp_state = 7))
+CALL(large_timer, MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->min_rnr_timer = 32))
+CALL(large_mtu, MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->path_mtu = 6))
+CALL(large_qpn, MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->dest_qp_num = 1 << 24))
+CALL(large_dlid, MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->dest.dlid = 0xc001))
+CALL(many_reads, MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->max_dest_rd_atomic = 255))
+CALL(large_retry, MODIFY_IN(IBV_QPS_RTR, to_rts(), c->retry_cnt = 8))
+CALL(large_rnr_retry, MODIFY_IN(IBV_QPS_RTR, to_rts(), c->rnr_retry = 8))
+CALL(migrate, MODIFY_IN(IBV_QPS_RTR, to_rts(), c->attr_mask |= IBV_QP_PATH_MIG_STATE, c->path_mig_state = 1))
+CALL(no_gid, MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->dest.is_global = 1, c->dest.sgid_index = 200))
+static void without_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = {};
+
+	ck_assert_int_eq(syscall(SYS_capset, &header, none), 0);
+}
+
+static int privileged_qkey(void)
+{
+	struct ib_uverbs_modify_qp cmd = {
+		.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qkey = 0x80010000,
+	};
+
+	make_qp_of(IBV_QPT_UD);
+	without_capabilities();
+	return modify(cmd);
+}
+
+static int create_qp(struct uv_qp_attr attr)
+{
+	return uv_create_qp(h.fd, UV_WRITE, &attr, &qp);
+}
+
+#define CREATE_WITH(field, value) \
+	({ \
+		struct uv_qp_attr _attr = uv_qp_attr(pd, cq); \
+		_attr.field = value; \
+		create_qp(_attr); \
+	})
+
+CALL(many_sends, CREATE_WITH(cap.max_send_wr, 1 << 20))
+CALL(many_recvs, CREATE_WITH(cap.max_recv_wr, 1 << 20))
+CALL(many_send_sges, CREATE_WITH(cap.max_send_sge, 1000))
+CALL(many_recv_sges, CREATE_WITH(cap.max_recv_sge, 1000))
+CALL(large_inline, CREATE_WITH(cap.max_inline_data, 1 << 20))
+static int no_queues(void)
+{
+	struct uv_qp_attr attr = uv_qp_attr(pd, cq);
+
+	attr.cap = (struct ib_uverbs_qp_cap){};
+	return create_qp(attr);
+}
+
+static int many_cqes(void)
+{
+	struct uv_cq_attr attr = uv_cq_default;
+
+	attr.cqe = 1 << 30;
+	return uv_create_cq(h.fd, UV_WRITE, &attr, &cq, NULL);
+}
+
+static int no_vector(void)
+{
+	struct uv_cq_attr attr = uv_cq_default;
+
+	attr.comp_vector = 1000;
+	return uv_create_cq(h.fd, UV_WRITE, &attr, &cq, NULL);
+}
+
+static int many_srq_wrs(void)
+{
+	struct uv_srq_attr attr = { .pd = pd, .max_wr = 1 << 30, .max_sge = 1 };
+	struct uv_srq srq;
+
+	return uv_create_srq(h.fd, UV_WRITE, &attr, &srq);
+}
+
+static char memory[4096] __attribute__((aligned(4096)));
+
+static int reg(void *addr, uint64_t length, uint32_t access)
+{
+	struct uv_mr mr;
+
+	return uv_reg_mr(h.fd, UV_WRITE, pd, addr, length, access, &mr);
+}
+
+CALL(reg_without_local_write, reg(memory, sizeof(memory), IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ))
+CALL(reg_unknown_flag, reg(memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | 1 << 19))
+CALL(reg_nothing, reg((void *)0x10000, 4096, IBV_ACCESS_LOCAL_WRITE))
+CALL(reg_too_long, reg((void *)-4096ul, 8192, 0))
+static int query_nothing(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr, struct uvd_udata *udata)
+{
+	return 0;
+}
+
+static int reg_on_demand(void)
+{
+	h.ops.query_device = query_nothing;
+	return reg(memory, sizeof(memory), IBV_ACCESS_ON_DEMAND);
+}
+
+static int ah_without_gid(void)
+{
+	struct ib_uverbs_ah_attr attr = { .port_num = 1, .is_global = 1, .grh.sgid_index = 200 };
+	uint32_t ah;
+
+	return uv_create_ah(h.fd, UV_WRITE, pd, &attr, &ah);
+}
+
+static int ah_of_no_port(void)
+{
+	struct ib_uverbs_ah_attr attr = { .port_num = 3 };
+	uint32_t ah;
+
+	return uv_create_ah(h.fd, UV_WRITE, pd, &attr, &ah);
+}
+
+static int post_send(unsigned int num_sge, uint32_t flags)
+{
+	struct ib_uverbs_send_wr wr = { .opcode = IBV_WR_SEND, .num_sge = num_sge, .send_flags = flags };
+	struct ib_uverbs_sge sge[8] = {};
+
+	for (int i = 0; i < 8; i++)
+		sge[i] = (struct ib_uverbs_sge){ .addr = (uintptr_t)memory, .length = flags ? 200 : 0 };
+	return uv_post_send(h.fd, UV_WRITE, qp.handle, &wr, 1, sge, num_sge, NULL);
+}
+
+static int post_recv(unsigned int num_sge)
+{
+	struct ib_uverbs_recv_wr wr = { .num_sge = num_sge };
+	struct ib_uverbs_sge sge[8] = {};
+
+	return uv_post_recv(h.fd, UV_WRITE, qp.handle, &wr, 1, sge, num_sge, NULL);
+}
+
+static int send_in_init(void)
+{
+	qp_in(IBV_QPT_RC, IBV_QPS_INIT);
+	return post_send(0, 0);
+}
+
+static int recv_in_reset(void)
+{
+	make_qp_of(IBV_QPT_RC);
+	return post_recv(0);
+}
+
+static int many_posted_sges(void)
+{
+	qp_in(IBV_QPT_RC, IBV_QPS_RTS);
+	return post_send(8, 0);
+}
+
+static int many_posted_recv_sges(void)
+{
+	qp_in(IBV_QPT_RC, IBV_QPS_INIT);
+	return post_recv(8);
+}
+
+static int send_of_no_service(void)
+{
+	struct ib_uverbs_send_wr wr = { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .num_sge = 0 };
+
+	qp_in(IBV_QPT_RC, IBV_QPS_RTS);
+	return uv_post_send(h.fd, UV_WRITE, qp.handle, &wr, 1, NULL, 0, NULL);
+}
+
+static int full_recv_queue(void)
+{
+	int ret = 0;
+
+	qp_in(IBV_QPT_RC, IBV_QPS_INIT);
+	for (int i = 0; i < 1000 && !ret; i++)
+		ret = post_recv(0);
+	return ret;
+}
+
+static int recv_beside_srq(void)
+{
+	struct uv_srq_attr srq_attr = { .pd = pd, .max_wr = 4, .max_sge = 1 };
+	struct ib_uverbs_create_qp cmd = {
+		.pd_handle = pd,
+		.send_cq_handle = cq,
+		.recv_cq_handle = cq,
+		.max_send_wr = 1,
+		.is_srq = 1,
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ib_uverbs_create_qp_resp resp;
+	struct uv_srq srq;
+
+	ck_assert_int_eq(uv_create_srq(h.fd, UV_WRITE, &srq_attr, &srq), 0);
+	cmd.srq_handle = srq.handle;
+	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), 0);
+	qp.handle = resp.qp_handle;
+	qp.qpn = resp.qpn;
+	ck_assert_int_eq(modify(to_init()), 0);
+	return post_recv(0);
+}
+
+static int busy_pd(void)
+{
+	make_qp_of(IBV_QPT_RC);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(reg(memory, sizeof(memory), 0), 0);
+	return uv_dealloc_pd(h.fd, UV_WRITE, pd);
+}
+
+static int busy_pd_by_ioctl(void)
+{
+	make_qp_of(IBV_QPT_RC);
+	return uv_dealloc_pd(h.fd, UV_METHOD, pd);
+}
+
+CALL(no_handle, uv_dealloc_pd(h.fd, UV_WRITE, 4711))
+/* ---- their lines ------------------------------------------------------------------------------------------------- */
+
+/* line: without what precedes it and the process. %x: the QP's number. */
+static const struct why_case {
+	int (*call)(void);
+	int err;
+	const char *line;
+} cases[] = {
+	{ skip_rtr, EINVAL,
+	  "MODIFY_QP: EINVAL: QP 0x%x: there is no transition from INIT to RTS; move the QP to RTR first" },
+	{ skip_two, EINVAL,
+	  "MODIFY_QP: EINVAL: QP 0x%x: there is no transition from RESET to RTS; move the QP to INIT and RTR first" },
+	{ skip_three, EINVAL, "there is no transition from RESET to SQD; move the QP to INIT, RTR and RTS first" },
+	{ back_to_rtr, EINVAL, "there is no transition from RTS to RTR; move the QP to RESET and INIT first" },
+	{ to_sqe, EINVAL, "no call moves a QP to SQE; only a send that fails does, of UC and UD QPs" },
+	{ lack_one, EINVAL,
+	  "QP 0x%x: INIT to RTR lacks MIN_RNR_TIMER; set these attributes, and their bits in attr_mask" },
+	{ lack_two, EINVAL, "RESET to INIT lacks PKEY_INDEX, PORT; " },
+	{ one_too_much, EINVAL, "RESET to INIT does not allow QKEY; leave these bits out of attr_mask" },
+	{ cur_state_too_early, EINVAL, "RESET to INIT does not allow CUR_STATE; " },
+	{ cur_state_is_another, EINVAL,
+	  "cur_qp_state says SQD, and the QP is in RTS; leave IBV_QP_CUR_STATE out of attr_mask, or set cur_qp_state to "
+	  "the QP's state" },
+	{ large_pkey, EINVAL, "QP 0x%x: pkey_index 99 is not within 0 to 1; use a value within that range" },
+	{ large_port, EINVAL, "QP 0x%x: port_num 9 is not within 1 to 1; " },
+	{ large_state, EINVAL, "QP 0x%x: qp_state 7 is not within 0 to 6; " },
+	{ large_timer, EINVAL, "min_rnr_timer 32 is not within 0 to 31; " },
+	{ large_mtu, EINVAL, "path_mtu (enum ibv_mtu) 6 is not within 1 to 5; " },
+	{ large_qpn, EINVAL, "dest_qp_num 16777216 is not within 0 to 16777215; " },
+	{ large_dlid, EINVAL, "ah_attr.dlid 49153 is not within 0 to 49151; " },
+	{ many_reads, EINVAL, "max_dest_rd_atomic 255 is not within 0 to 16; " },
+	{ large_retry, EINVAL, "retry_cnt 8 is not within 0 to 7; " },
+	{ large_rnr_retry, EINVAL, "rnr_retry 8 is not within 0 to 7; " },
+	{ migrate, EINVAL, "path_mig_state can only become MIGRATED, by a change to RTS or SQD; leave " },
+	{ no_gid, EINVAL,
+	  "QP 0x%x: port 1 has no GID with the index 200; set grh.sgid_index to one that ibv_query_gid_table() lists" },
+	{ privileged_qkey, EPERM,
+	  "QP 0x%x: the highest bit of Q_Key 0x80010000 is set; use another Q_Key, or give the process the capability "
+	  "CAP_NET_RAW" },
+	{ many_sends, EINVAL, "CREATE_QP: EINVAL: cap.max_send_wr 1048576 is not within 0 to 16384; " },
+	{ many_recvs, EINVAL, "CREATE_QP: EINVAL: cap.max_recv_wr 1048576 is not within 0 to 16384; " },
+	{ many_send_sges, EINVAL, "cap.max_send_sge 1000 is not within 0 to " },
+	{ many_recv_sges, EINVAL, "cap.max_recv_sge 1000 is not within 0 to " },
+	{ large_inline, EINVAL, "cap.max_inline_data 1048576 is not within 0 to " },
+	{ no_queues, EINVAL, "all numbers of cap are 0; ask for one send or receive at least" },
+	{ many_cqes, EINVAL, "CREATE_CQ: EINVAL: cqe 1073741824 is not within 1 to " },
+	{ no_vector, EINVAL, "CREATE_CQ: EINVAL: comp_vector 1000 is not within 0 to " },
+	{ many_srq_wrs, EINVAL, "CREATE_SRQ: EINVAL: max_wr 1073741824 is not within 1 to " },
+	{ reg_without_local_write, EINVAL,
+	  "REG_MR: EINVAL: REMOTE_WRITE without LOCAL_WRITE; add IBV_ACCESS_LOCAL_WRITE: what the peer may write must be "
+	  "writable here" },
+	{ reg_unknown_flag, EINVAL, "there are no such access flags: 0x80000; use flags of enum ibv_access_flags" },
+	{ reg_on_demand, EINVAL, "the device has no on-demand paging; leave IBV_ACCESS_ON_DEMAND out, see " },
+	{ reg_nothing, EFAULT,
+	  "4096 bytes at 0x10000 are not all mapped, and writable; map the memory before it is registered" },
+	{ reg_too_long, EINVAL, "a region of 8192 bytes at 0xfffffffffffff000 is empty, too long, or exceeds the " },
+	{ ah_without_gid, EINVAL, "CREATE_AH: EINVAL: port 1 has no GID with the index 200; " },
+	{ ah_of_no_port, EINVAL, "CREATE_AH: EINVAL: port_num 3 is not within 1 to 1; " },
+	{ send_in_init, EINVAL,
+	  "POST_SEND: EINVAL: QP 0x%x: a send cannot be posted in INIT; move the QP to RTS first" },
+	{ recv_in_reset, EINVAL,
+	  "POST_RECV: EINVAL: QP 0x%x: a receive cannot be posted in RESET; move the QP to INIT first" },
+	{ many_posted_sges, EINVAL, "POST_SEND: EINVAL: QP 0x%x: num_sge 8 is not within 0 to " },
+	{ many_posted_recv_sges, EINVAL, "POST_RECV: EINVAL: QP 0x%x: num_sge 8 is not within 0 to " },
+	{ send_of_no_service, EINVAL,
+	  "POST_SEND: EINVAL: QP 0x%x: the QP cannot carry out this request: its opcode, " },
+	{ full_recv_queue, ENOMEM, "POST_RECV: ENOMEM: QP 0x%x: the receive queue has " },
+	{ recv_beside_srq, EINVAL,
+	  "POST_RECV: EINVAL: QP 0x%x: the QP takes its receives from an SRQ; post them by ibv_post_srq_recv()" },
+	{ busy_pd, EBUSY, "DEALLOC_PD: UVERBS_OBJECT_PD (0, 0x0) is still used by 1 QP and 2 MRs: EBUSY" },
+	{ busy_pd_by_ioctl, EBUSY, "PD_DESTROY: UVERBS_ATTR_DESTROY_PD_HANDLE (0, 0x0) is still used by 1 QP: EBUSY" },
+	{ no_handle, ENOENT, "DEALLOC_PD: ENOENT: UVERBS_OBJECT_PD is wrong (4711, 0x1267)" },
+};
+
+START_TEST(test_a_refused_call_names_the_attribute_the_rule_and_the_remedy)
+{
+	const struct why_case *c = &cases[_i];
+	char line[512], pid[32];
+
+	ck_assert_int_eq(c->call(), -c->err);
+	snprintf(pid, sizeof(pid), ", pid %d\n", getpid());
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	snprintf(line, sizeof(line), c->line, qp.qpn);
+#pragma GCC diagnostic pop
+	ck_assert_msg(strstr(said(), line), "%s\n%s", line, said());
+	ck_assert_msg(strstr(strstr(said(), line), pid), "%s", said());
+	ck_assert_msg(!strchr(strchr(said(), '\n') + 1, '\n'), "%s", said());
+	ck_assert_int_eq(!!strstr(said(), "warning: "), c->err != EBUSY);
+}
+END_TEST
+
+/* ---- ports ------------------------------------------------------------------------------------------------------- */
+
+static void two_ethernet_ports(void)
+{
+	harness_init(&h, "soft");
+	h.config.num_ports = 2;
+	h.config.ports[1] = h.config.ports[0];
+	for (int i = 0; i < 2; i++)
+		h.config.ports[i].link_layer = IBV_LINK_LAYER_ETHERNET;
+	harness_start(&h, &uvd_mem_process);
+	log_fd = memfd_create("log", 0);
+	h.engine.log = uvd_log_new(log_fd, "test", UVD_INFO);
+	ck_assert_int_eq(uv_get_context(h.fd, UV_WRITE, NULL, NULL), 0);
+	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
+}
+
+START_TEST(test_an_ethernet_port_requires_a_grh)
+{
+	ck_assert_int_eq(MODIFY_IN(IBV_QPS_INIT, to_rtr()), -EINVAL);
+	ck_assert_msg(
+		strstr(said(),
+		       "the address has no GRH (is_global is 0), and port 1 requires one; set is_global, grh.dgid "
+		       "and grh.sgid_index, pid"),
+		"%s", said());
+}
+END_TEST
+
+START_TEST(test_the_port_of_an_address_is_the_qps)
+{
+	ck_assert_int_eq(MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->dest.port_num = 2), -EINVAL);
+	ck_assert_msg(strstr(said(),
+			     "ah_attr.port_num 2 is not the QP's port, 1; use the port that the QP was given in INIT"),
+		      "%s", said());
+}
+END_TEST
+
+START_TEST(test_ethernet_ports_migrate_no_paths)
+{
+	ck_assert_int_eq(MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->attr_mask |= IBV_QP_ALT_PATH, c->alt_port_num = 1,
+				   c->alt_dest.port_num = 1, c->alt_dest.is_global = 1, c->dest.is_global = 1),
+			 -EINVAL);
+	ck_assert_msg(strstr(said(), "alt_port_num 1 is no InfiniBand port, and others migrate no paths; leave "), "%s",
+		      said());
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("why");
+	TCase *tc = tcase_create("calls"), *ports = tcase_create("ports");
+
+	tcase_add_checked_fixture(tc, why_setup, why_teardown);
+	tcase_add_loop_test(tc, test_a_refused_call_names_the_attribute_the_rule_and_the_remedy, 0, UVD_COUNT(cases));
+	suite_add_tcase(s, tc);
+	tcase_add_checked_fixture(ports, two_ethernet_ports, why_teardown);
+	tcase_add_test(ports, test_an_ethernet_port_requires_a_grh);
+	tcase_add_test(ports, test_the_port_of_an_address_is_the_qps);
+	tcase_add_test(ports, test_ethernet_ports_migrate_no_paths);
+	suite_add_tcase(s, ports);
+	return run_cases(s);
+}
