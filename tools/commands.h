@@ -14,6 +14,7 @@
 	X("check", check, "whether this machine can have devices, and why not") \
 	X("env", env, "what a shell must export to find the daemon's devices") \
 	X("device", device, "unplug a device under its users, or plug one in") \
+	X("explain", explain, "why completions and calls failed; the table of reasons") \
 	X("filter", filter, "make a device fail: list, add, set or remove its filters") \
 	X("hca", hca, "the adapters that a device can forward to (--backend verbs)") \
 	X("plugin", plugin, "load, reload, unload or list plug-ins") \

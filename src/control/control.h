@@ -147,7 +147,8 @@ json_t *uvd_control_filter(struct uvd_control_plugins *plugins, const char *comm
 /*
  * The command `trace [PID]`: answers {"trace":1}, and then the connection carries a trace (trace/format.h) until one side
  * closes it: of all clients for root and the owner, else of files that the asker opened. program: see struct uvd_recorder_config.
- * The arguments must outlive it. Returns NULL if there is no memory; then uvd_control_trace() refuses.
+ * The command `explain [PID]` is the same for explanations alone. The arguments must outlive it. Returns NULL if there is no memory;
+ * then uvd_control_trace() refuses.
  */
 struct uvd_control_traces *uvd_control_traces_new(struct ev_loop *loop, struct uvd_control *control,
 						  struct uvd_engine *engine,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The control command `trace`: its connection becomes a trace of the calls that the engine serves from then on. */
+/*
+ * The control commands `trace` and `explain`: their connection becomes a trace of the calls that the engine serves from then on, or
+ * of the explanations.
+ */
 #include <ev.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +33,17 @@ struct uvd_control_traces {
 	} list[MOST];
 };
 
+/* Returns what follows the verb, or NULL if the command has another one. */
+static const char *trace_arguments(const char *command, const char *verb)
+{
+	const size_t len = strlen(verb);
+
+	return !strncmp(command, verb, len) && (!command[len] || command[len] == ' ') ? command + len : NULL;
+}
+
 bool uvd_control_is_trace(const char *command)
 {
-	return !strncmp(command, "trace", 5) && (!command[5] || command[5] == ' ');
+	return trace_arguments(command, "trace") || trace_arguments(command, "explain");
 }
 
 static void traces_end(struct uvd_control_traces *traces, unsigned int i)
@@ -89,12 +100,13 @@ static bool traces_charge(struct uvd_account *account, bool may_change)
 	return true;
 }
 
-static json_t *traces_start(struct uvd_control_traces *traces, pid_t pid, bool may_change)
+static json_t *traces_start(struct uvd_control_traces *traces, bool explanations, pid_t pid, bool may_change)
 {
 	const uid_t uid = uvd_control_asker(traces->control);
 	const struct uvd_recorder_config config = { .pid = pid,
 						    .one_user = !may_change,
 						    .uid = uid,
+						    .explanations = explanations,
 						    .greeting = "{\"trace\":1}\n",
 						    .program = traces->program,
 						    .arg = traces->arg };
@@ -122,14 +134,15 @@ static json_t *traces_start(struct uvd_control_traces *traces, pid_t pid, bool m
 
 json_t *uvd_control_trace(struct uvd_control_traces *traces, const char *command, bool may_change)
 {
+	const char *calls = trace_arguments(command, "trace"), *more = calls ?: trace_arguments(command, "explain");
 	unsigned int pid = 0;
-	char more;
+	char rest;
 
 	if (!traces)
 		return uvd_control_refuse("no memory");
-	if (command[5] && (sscanf(command, "trace %9u %c", &pid, &more) != 1 || !pid))
-		return uvd_control_refuse("usage: trace [PID]");
-	return traces_start(traces, pid, may_change);
+	if (*more && (sscanf(more, " %9u %c", &pid, &rest) != 1 || !pid))
+		return uvd_control_refuse(calls ? "usage: trace [PID]" : "usage: explain [PID]");
+	return traces_start(traces, !calls, pid, may_change);
 }
 
 struct uvd_control_traces *uvd_control_traces_new(struct ev_loop *loop, struct uvd_control *control,

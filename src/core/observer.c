@@ -143,7 +143,7 @@ static bool observers_want(struct uvd_observers *all, const struct uvd_watched *
 	for (unsigned int i = 0; i < UVD_ALL_OBSERVERS; i++) {
 		const struct uvd_observer *o = all->list[i];
 
-		if (!o || !uvd_observer_wants(o, file))
+		if (!o || !o->call || !uvd_observer_wants(o, file))
 			continue;
 		wanted = true;
 		*complete |= !o->counts_only;
@@ -235,7 +235,7 @@ void uvd_observe_end(struct uvd_observation *ob, const char *verb, long result)
 	uvd_lock(&all->lock);
 	/* A recorder that was added during a call without pieces does not see that call. */
 	for (unsigned int i = ob->complete ? 0 : UVD_MAX_OBSERVERS; i < UVD_ALL_OBSERVERS; i++)
-		if (all->list[i])
+		if (all->list[i] && all->list[i]->call)
 			all->list[i]->call(all->list[i], &ob->call);
 	uvd_unlock(&all->lock);
 	free(ob->pieces);
@@ -289,6 +289,12 @@ void uvd_observers_fini(struct uvd_observers *all)
 	pthread_mutex_destroy(&all->lock);
 }
 
+/* Does it see the memory of calls, and mapped queues? */
+static bool observer_is_complete(const struct uvd_observer *o)
+{
+	return o->call && !o->counts_only;
+}
+
 int uvd_observer_add(struct uvd_engine *engine, struct uvd_observer *o)
 {
 	const unsigned int first = o->counts_only ? UVD_MAX_OBSERVERS : 0,
@@ -304,7 +310,7 @@ int uvd_observer_add(struct uvd_engine *engine, struct uvd_observer *o)
 		o->serial = ++all->serial;
 		all->list[i] = o;
 		atomic_fetch_add(&all->watched, 1);
-		__atomic_fetch_add(&all->complete, !o->counts_only, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&all->complete, observer_is_complete(o), __ATOMIC_RELAXED);
 		ret = 0;
 	}
 	uvd_unlock(&all->lock);
@@ -319,7 +325,7 @@ void uvd_observer_remove(struct uvd_engine *engine, struct uvd_observer *o)
 	if (all->list[o->slot] == o) {
 		all->list[o->slot] = NULL;
 		atomic_fetch_sub(&all->watched, 1);
-		__atomic_fetch_sub(&all->complete, !o->counts_only, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&all->complete, observer_is_complete(o), __ATOMIC_RELAXED);
 	}
 	uvd_unlock(&all->lock);
 }

@@ -119,7 +119,7 @@ struct uvd_observer {
 	/*
 	 * Called at the end of each call, and when a file is closed (NULL: not). Both run on the thread of a client's
 	 * call, under the lock of the observers, so they must not wait for a client or a reader, nor call functions of
-	 * this header.
+	 * this header. An observer without `call` gets explanations only: it delays no call, and needs none of the client's memory.
 	 */
 	void (*call)(struct uvd_observer *o, const struct uvd_observed *call);
 	void (*closed)(struct uvd_observer *o, struct uvd_watched *file);

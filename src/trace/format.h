@@ -4,7 +4,7 @@
  * the machine that wrote them. A reader treats all of it as hostile, and skips records of a kind that it does not know.
  *
  * A trace is complete in itself: before the first call on an open file it tells the file, and before that the parse tree
- * that names everything in the file's calls.
+ * that names everything in the file's calls. A trace of explanations alone has no trees.
  */
 #ifndef UVD_TRACE_FORMAT_H
 #define UVD_TRACE_FORMAT_H
@@ -33,6 +33,7 @@ enum uvd_trace_kind {
 	UVD_TRACE_LOST, /* struct uvd_trace_lost */
 	UVD_TRACE_ENTRY, /* struct uvd_trace_entry, and its bytes; zeros up to a multiple of 8 */
 	UVD_TRACE_ROLES, /* struct uvd_trace_tree; rows of its row_size bytes each follow, struct uverbsd_tree_role */
+	UVD_TRACE_WHY, /* struct uvd_trace_why, and its texts; zeros up to a multiple of 8 */
 };
 
 /* Begins every record. */
@@ -100,6 +101,16 @@ struct uvd_trace_entry {
 	uint16_t object; /* the id of its type */
 	uint16_t kind; /* enum uvd_queue_kind */
 	uint32_t bytes; /* without the zeros */
+	uint32_t reserved;
+};
+
+/* An explanation: see <uverbsd/reason.h>. Its line of text follows, then its JSON, both without a final 0. */
+struct uvd_trace_why {
+	struct uvd_trace_record record;
+	uint64_t file;
+	uint64_t time; /* ns since 1970 */
+	uint32_t pid; /* 0: not known */
+	uint32_t text, json; /* bytes */
 	uint32_t reserved;
 };
 

@@ -12,6 +12,7 @@
 
 #include "account/account.h"
 #include "core/core.h"
+#include "explain/explain.h"
 #include "trace/ring.h"
 #include "trace/trace.h"
 #include "util/util.h"
@@ -231,6 +232,20 @@ static bool recorder_tell_tree(struct uvd_recorder *r, const struct uvd_tree *tr
 
 /* ---- files and calls --------------------------------------------------------------------------------------------- */
 
+static bool recorder_put_file(struct uvd_recorder *r, struct uvd_watched *file, struct uvd_trace_file *f,
+			      const struct uvd_tree *tree)
+{
+	const struct part part = { f, sizeof(*f) };
+
+	memcpy(f->ibdev, file->name, strnlen(file->name, sizeof(f->ibdev) - 1));
+	if (r->config.program && f->pid)
+		r->config.program(r->config.arg, f->pid, f->program, sizeof(f->program));
+	if (!recorder_put(r, &part, 1))
+		return false;
+	file->told[r->observer.slot] = (struct uvd_told){ .serial = r->observer.serial, .tree = tree };
+	return true;
+}
+
 /* Tells the file before its first call. If that is lost, the next call tries again. */
 static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_watched *file, const struct uvd_tree *tree)
 {
@@ -238,21 +253,16 @@ static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_watched *file,
 				    .file = file->number,
 				    .pid = file->opened_by,
 				    .number = file->node };
-	struct uvd_told *told = &file->told[r->observer.slot];
-	struct part part = { &f, sizeof(f) };
+	const struct uvd_told *told = &file->told[r->observer.slot];
 
 	if (told->serial == r->observer.serial && told->tree == tree)
 		return true;
+	if (r->config.explanations)
+		return recorder_put_file(r, file, &f, tree);
 	/* While the reader is slow, do not look at the whole tree for each call. */
 	if (!recorder_has_room(r, r->tree_len) || !recorder_tell_tree(r, tree, &f.tree))
 		return false;
-	memcpy(f.ibdev, file->name, strnlen(file->name, sizeof(f.ibdev) - 1));
-	if (r->config.program && f.pid)
-		r->config.program(r->config.arg, f.pid, f.program, sizeof(f.program));
-	if (!recorder_put(r, &part, 1))
-		return false;
-	*told = (struct uvd_told){ .serial = r->observer.serial, .tree = tree };
-	return true;
+	return recorder_put_file(r, file, &f, tree);
 }
 
 /* Another observer may want what this one does not. */
@@ -303,6 +313,30 @@ static void recorder_entry(struct uvd_observer *o, const struct uvd_observed_ent
 
 	if (recorder_wants(r, entry->file, opener, opener) && recorder_tell_file(r, entry->file, entry->tree))
 		recorder_put(r, parts, padding ? 3 : 2);
+}
+
+static void recorder_explained(struct uvd_observer *o, const struct uvd_observed_reason *reason)
+{
+	static const uint8_t zeros[8];
+	struct uvd_recorder *r = container_of(o, struct uvd_recorder, observer);
+	char text[UVD_EXPLAINED_TEXT], json[2 * UVD_EXPLAINED_TEXT];
+	struct uvd_trace_why w = {
+		.record.kind = UVD_TRACE_WHY,
+		.file = reason->file->number,
+		.time = reason->time,
+		.pid = reason->pid,
+	};
+	struct part parts[] = { { &w, sizeof(w) }, { text, 0 }, { json, 0 }, { zeros, 0 } };
+
+	if (!recorder_wants(r, reason->file, reason->pid, reason->pid))
+		return;
+	parts[1].len = w.text = uvd_explained_text(text, sizeof(text), reason->explained);
+	parts[2].len = w.json =
+		uvd_explained_json(json, sizeof(json), reason->explained, reason->file->name, reason->pid);
+	parts[3].len = -(w.text + w.json) & 7;
+	w.record.len = sizeof(w) + w.text + w.json + parts[3].len;
+	if (recorder_tell_file(r, reason->file, reason->tree))
+		recorder_put(r, parts, 4);
 }
 
 static void recorder_closed(struct uvd_observer *o, struct uvd_watched *file)
@@ -442,9 +476,12 @@ struct uvd_recorder *uvd_recorder_new(struct uvd_engine *engine, int fd, const s
 		return NULL;
 	r->engine = engine;
 	r->config = *config;
-	r->observer.call = recorder_call;
+	if (!config->explanations) {
+		r->observer.call = recorder_call;
+		r->observer.entry = recorder_entry;
+	}
 	r->observer.closed = recorder_closed;
-	r->observer.entry = recorder_entry;
+	r->observer.explained = recorder_explained;
 	r->observer.one_user = config->one_user;
 	r->observer.uid = config->uid;
 	r->unobserved = atomic_load(&engine->observers.lost);

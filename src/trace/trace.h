@@ -22,6 +22,7 @@ struct uvd_recorder_config {
 	pid_t pid; /* record this process or thread only; 0: all */
 	bool one_user; /* record files of the user `uid` only */
 	uid_t uid;
+	bool explanations; /* record explanations only; they are in other traces, too */
 	size_t ring; /* bytes; 0: the default. At least UVD_RECORDER_MIN_RING */
 	const char *greeting; /* text that precedes the trace; NULL: none */
 	/* Stores the name of a process's program, or "" if it is not known. NULL: it never is. On a client's thread. */

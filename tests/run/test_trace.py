@@ -139,11 +139,12 @@ def test_filters_choose_calls_by_object_verb_errno_and_process(run):
     path = record(run, pair("ibv_rc_pingpong -n 3 -p $port"), HFI1)
     calls = calls_of(run, path)
     for terms, keep in (("PD", lambda c: c["object"] == "PD"), ("pd.alloc", lambda c: verb(c) == "PD.ALLOC"),
-                        ("failed", lambda c: c["result"] < 0), ("ENOSPC", lambda c: c.get("errno") == "ENOSPC"),
+                        ("probe", lambda c: c["result"] < 0), ("ENOSPC", lambda c: c.get("errno") == "ENOSPC"),
                         ("!QP", lambda c: c["object"] != "QP"), ("QP,!POST_*", lambda c: c["object"] == "QP" and "POST" not in c["verb"]),
                         ("IB_USER_VERBS_CMD_ALLOC_PD", lambda c: c["name"] == "IB_USER_VERBS_CMD_ALLOC_PD")):
         wanted = [c for c in calls if keep(c)]
         assert wanted and calls_of(run, path, "-e", terms) == wanted, terms
+    assert shown(run, path, "-e", "failed") == ""
     pid = calls[0]["pid"]
     mine = calls_of(run, path, "-p", str(pid))
     assert mine and mine == [c for c in calls if c["pid"] == pid] and len(mine) < len(calls)
@@ -297,7 +298,7 @@ def test_the_examples_of_the_documentation_print_what_it_says(run):
                 said.append(line)
                 said += r.stdout.splitlines()
         assert [without_chance(s) for s in said] == [without_chance(s) for s in block.splitlines()], block
-    assert len(blocks) == 4
+    assert len(blocks) == 5
 
 
 # An indirection table, whose handles no name tells; a QP with an SRQ; and requests with fields that nothing selects.

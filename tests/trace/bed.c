@@ -67,7 +67,7 @@ static void add_call(json_t *calls, struct uvd_trace_reader *r, const struct uvd
 
 json_t *bed_calls(int fd, uint64_t *lost, bool *ok)
 {
-	struct uvd_trace_reader r = { .what = "the test's trace", .from = fdopen(dup(fd), "r") };
+	struct uvd_trace_reader r = { .what = "the test's trace", .from = fdopen(dup(fd), "r"), .explanations = true };
 	FILE *nowhere = fopen("/dev/null", "w");
 	const struct uvd_trace_record *record;
 	json_t *calls = json_array();
@@ -81,6 +81,8 @@ json_t *bed_calls(int fd, uint64_t *lost, bool *ok)
 			*lost += ((const struct uvd_trace_lost *)record)->num;
 		if (record->kind == UVD_TRACE_CALL || record->kind == UVD_TRACE_ENTRY)
 			add_call(calls, &r, record, ok);
+		else if (record->kind == UVD_TRACE_WHY)
+			uvd_trace_print_why(nowhere, &r, (const void *)record, true);
 		else
 			uvd_trace_print_other(nowhere, &r, record, false);
 	}

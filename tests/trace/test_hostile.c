@@ -5,6 +5,7 @@
 #include <uverbsd/queue.h>
 
 #include "bed.h"
+#include "trace/reader.h"
 #include "../suite.h"
 
 static uint8_t *trace;
@@ -28,6 +29,23 @@ static void add_entries(uint64_t file)
 		ck_assert_int_eq(write(bed_trace(), &e, sizeof(e)), sizeof(e));
 }
 
+/* Writes an explanation, whose JSON names a key of the record. */
+static void add_why(uint64_t file)
+{
+	static const char text[] = "why\x1b[2J it", json[] = "{\"reason\":\"x\",\"kind\":\"call\",\"pid\":7}";
+	struct {
+		struct uvd_trace_why why;
+		char bytes[64];
+	} w = { .why = { .record = { sizeof(w), UVD_TRACE_WHY },
+			 .file = file,
+			 .text = sizeof(text) - 1,
+			 .json = sizeof(json) - 1 } };
+
+	memcpy(w.bytes, text, sizeof(text) - 1);
+	memcpy(w.bytes + sizeof(text) - 1, json, sizeof(json) - 1);
+	ck_assert_int_eq(write(bed_trace(), &w, sizeof(w)), sizeof(w));
+}
+
 static void setup(void)
 {
 	static char memory[4096] __attribute__((aligned(4096)));
@@ -47,6 +65,7 @@ static void setup(void)
 	close(async_fd);
 	bed_end();
 	trace_len = lseek(bed_trace(), 0, SEEK_END);
+	add_why(bed.file->watched.number);
 	add_entries(bed.file->watched.number);
 	trace_len = lseek(bed_trace(), 0, SEEK_END);
 	trace = malloc(trace_len);
@@ -108,6 +127,31 @@ START_TEST(test_entries_are_decoded_and_one_of_no_kind_is_survived)
 }
 END_TEST
 
+/* Its text cannot move the terminal's cursor, and its JSON cannot pretend to be another record. */
+START_TEST(test_an_explanation_is_printed_as_text_and_as_the_record_that_it_is)
+{
+	struct uvd_trace_reader r = { .what = "test", .from = fdopen(dup(bed_trace()), "r"), .explanations = true };
+	const struct uvd_trace_record *record;
+	char *text = NULL;
+	bool bad = false;
+	size_t len;
+	FILE *to = open_memstream(&text, &len);
+
+	rewind(r.from);
+	ck_assert(uvd_trace_open_reader(&r));
+	while ((record = uvd_trace_next(&r, &bad)))
+		if (record->kind == UVD_TRACE_WHY)
+			for (int as_json = 0; as_json < 2; as_json++)
+				uvd_trace_print_why(to, &r, (const void *)record, as_json);
+	fclose(to);
+	ck_assert_ptr_nonnull(strstr(text, " why: why?[2J it\n"));
+	ck_assert_msg(strstr(text, "\"kind\":\"why\"") && strstr(text, "\"pid\":0"), "%s", text);
+	free(text);
+	uvd_trace_close_reader(&r);
+	fclose(r.from);
+}
+END_TEST
+
 START_TEST(test_a_wrong_header_is_refused)
 {
 	const size_t fields[] = { offsetof(struct uvd_trace_header, magic), offsetof(struct uvd_trace_header, order),
@@ -162,6 +206,7 @@ static void change_words(size_t at)
 	const size_t most = kind == UVD_TRACE_TREE    ? sizeof(struct uvd_trace_tree)
 			    : kind == UVD_TRACE_CALL  ? 400
 			    : kind == UVD_TRACE_ENTRY ? sizeof(struct uvd_trace_entry) + 128
+			    : kind == UVD_TRACE_WHY   ? 1024
 						      : 32;
 
 	for (size_t in = 0; in < most && in < word_at(at); in += 4) {
@@ -177,10 +222,10 @@ static void change_words(size_t at)
 
 static void change_words_of_some(size_t at)
 {
-	static unsigned int nth[UVD_TRACE_ENTRY + 1];
+	static unsigned int nth[UVD_TRACE_WHY + 1];
 	const uint32_t kind = word_at(at + 4);
 
-	if (kind <= UVD_TRACE_ENTRY && nth[kind]++ < (suite_is_long() ? 4 : 1))
+	if (kind <= UVD_TRACE_WHY && nth[kind]++ < (suite_is_long() ? 4 : 1))
 		change_words(at);
 }
 
@@ -237,6 +282,7 @@ int main(void)
 	tcase_set_timeout(t, 280);
 	tcase_add_test(t, test_the_trace_itself_is_accepted);
 	tcase_add_test(t, test_entries_are_decoded_and_one_of_no_kind_is_survived);
+	tcase_add_test(t, test_an_explanation_is_printed_as_text_and_as_the_record_that_it_is);
 	tcase_add_test(t, test_a_wrong_header_is_refused);
 	tcase_add_test(t, test_a_trace_that_is_cut_off_ends_there);
 	tcase_add_test(t, test_a_wrong_number_in_any_record_is_survived);

@@ -2,16 +2,12 @@
 /* uverbsctl trace: prints the trace in a file, or what a daemon or a run serves from now on. */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "../daemon/ask.h"
 #include "../commands.h"
-#include "control/control.h"
 #include "run/run.h"
 #include "reader.h"
 
@@ -33,9 +29,11 @@ static const char trace_usage[] =
 	"  -o, --output FILE  do not print the trace, but record it in FILE\n"
 	"  -p, --pid PID      only calls of this process or thread\n"
 	"  -e, --filter TERMS only calls that one of TERMS, separated by commas, matches: an object (QP), a verb (CREATE),\n"
-	"                     both (CQ.CREATE), a full name, an errno (ENOMEM), or `failed`. * and ? match any text. With !\n"
-	"                     before it, a term excludes: -e '!CQ.*'\n"
+	"                     both (CQ.CREATE), a full name, an errno or a status (ENOMEM, RETRY_EXC_ERR), `failed`, or `probe`,\n"
+	"                     which are refused calls by which the library learns what the device has. * and ? match any\n"
+	"                     text. With ! before it, a term excludes: -e '!CQ.*'\n"
 	"      --json         print JSON, one object a line\n"
+	"      --why          print explanations instead of calls, each with the calls of both QPs that led to it\n"
 	"  -c, --summary      print counts and times by verb instead of calls\n"
 	"      --run NAME     trace the runs that were started with `--join NAME`\n"
 	"      --control PATH the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n";
@@ -43,7 +41,8 @@ static const char trace_usage[] =
 struct trace_options {
 	const char *input, *output, *filter, *control;
 	uint32_t pid;
-	bool json, summary;
+	bool json, summary, why;
+	struct uvd_trace_history *history; /* with `why` */
 };
 
 /* Returns false after a message. */
@@ -61,13 +60,17 @@ static bool trace_option_pid(struct trace_options *o, const char *text)
 /* Returns -1 to go on, or the exit status. */
 static int trace_options_parse(struct trace_options *o, int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "input", required_argument, NULL, 'i' },   { "output", required_argument, NULL, 'o' },
-		{ "control", required_argument, NULL, 'C' }, { "run", required_argument, NULL, 'r' },
-		{ "pid", required_argument, NULL, 'p' },     { "filter", required_argument, NULL, 'e' },
-		{ "json", no_argument, NULL, 'j' },	     { "summary", no_argument, NULL, 'c' },
-		{ "help", no_argument, NULL, 'h' },	     { NULL }
-	};
+	static const struct option longs[] = { { "input", required_argument, NULL, 'i' },
+					       { "output", required_argument, NULL, 'o' },
+					       { "control", required_argument, NULL, 'C' },
+					       { "run", required_argument, NULL, 'r' },
+					       { "pid", required_argument, NULL, 'p' },
+					       { "filter", required_argument, NULL, 'e' },
+					       { "json", no_argument, NULL, 'j' },
+					       { "summary", no_argument, NULL, 'c' },
+					       { "why", no_argument, NULL, 'w' },
+					       { "help", no_argument, NULL, 'h' },
+					       { NULL } };
 	static char run[PATH_MAX];
 	int c;
 
@@ -101,6 +104,9 @@ static int trace_options_parse(struct trace_options *o, int argc, char **argv)
 		case 'c':
 			o->summary = true;
 			break;
+		case 'w':
+			o->why = true;
+			break;
 		case 'h':
 			fputs(trace_usage, stdout);
 			return 0;
@@ -111,7 +117,7 @@ static int trace_options_parse(struct trace_options *o, int argc, char **argv)
 	}
 	/* A trace that is recorded is whole: -e chooses when it is printed. */
 	if (optind == argc && !(o->input && (o->output || o->control)) &&
-	    !(o->output && (o->filter || o->json || o->summary)))
+	    !(o->output && (o->filter || o->json || o->summary || o->why)) && !(o->why && (o->summary || o->filter)))
 		return -1;
 	fputs(trace_usage, stderr);
 	return 2;
@@ -127,7 +133,9 @@ static bool trace_wants(const struct trace_options *o, const struct uvd_trace_de
 /* The summary counts calls only. */
 static void trace_show(const struct trace_options *o, const struct uvd_trace_decoded *d, json_t *summary)
 {
-	if (o->output || (o->summary && d->entry) || !trace_wants(o, d))
+	if (o->why)
+		uvd_trace_history_add(o->history, d);
+	if (o->why || o->output || (o->summary && d->entry) || !trace_wants(o, d))
 		return;
 	if (o->summary)
 		uvd_trace_summary_add(summary, d);
@@ -161,6 +169,16 @@ static void trace_entry(const struct trace_options *o, struct uvd_trace_reader *
 	uvd_trace_decoded_free(&d);
 }
 
+static void trace_why(const struct trace_options *o, struct uvd_trace_reader *r, const struct uvd_trace_why *why)
+{
+	if (o->summary || o->output || (o->pid && o->pid != why->pid))
+		return;
+	if (o->why)
+		uvd_trace_history_print(o->history, stdout, r, why);
+	else if (uvd_trace_passes_why(o->filter))
+		uvd_trace_print_why(stdout, r, why, o->json);
+}
+
 /* Returns false after a message. */
 static bool trace_all(const struct trace_options *o, struct uvd_trace_reader *r)
 {
@@ -173,7 +191,10 @@ static bool trace_all(const struct trace_options *o, struct uvd_trace_reader *r)
 			bad = !trace_call(o, r, (const void *)record, summary);
 		else if (record->kind == UVD_TRACE_ENTRY)
 			trace_entry(o, r, (const void *)record);
-		else if (!o->summary && !o->output && (record->kind == UVD_TRACE_LOST || (!o->filter && !o->pid)))
+		else if (record->kind == UVD_TRACE_WHY)
+			trace_why(o, r, (const void *)record);
+		else if (!o->summary && !o->output &&
+			 (record->kind == UVD_TRACE_LOST || (!o->filter && !o->pid && !o->why)))
 			uvd_trace_print_other(stdout, r, record, o->json);
 	}
 	if (o->summary)
@@ -182,90 +203,38 @@ static bool trace_all(const struct trace_options *o, struct uvd_trace_reader *r)
 	return !bad;
 }
 
-/* ---- where the trace comes from ---------------------------------------------------------------------------------- */
-
-static volatile sig_atomic_t interrupted;
-static volatile int connection = -1;
-
-/* Shuts the connection down: the reader still gets all that the daemon sent, then the trace ends. */
-static void on_interrupt(int sig)
-{
-	interrupted = 1;
-	shutdown(connection, SHUT_RDWR);
-}
-
-/* Returns false after a message. */
-static bool trace_connect(const struct trace_options *o, struct uvd_trace_reader *r)
-{
-	const struct sigaction stop = { .sa_handler = on_interrupt };
-	const char *control = o->control ? o->control : uvd_ask_control(), *error;
-	char command[32] = "trace", *line;
-	json_t *answer;
-
-	if (o->pid)
-		snprintf(command, sizeof(command), "trace %u", o->pid);
-	line = uvd_control_ask_more(control, command, &r->from);
-	if (!line) {
-		uvd_control_complain("trace", control);
-		return false;
-	}
-	answer = uvd_control_parse(line);
-	error = json_string_value(json_object_get(answer, "error"));
-	if (error || !answer)
-		fprintf(stderr, "uverbsctl trace: %s\n", error ? error : "the daemon's answer makes no sense");
-	json_decref(answer);
-	free(line);
-	if (error || !answer)
-		return false;
-	r->what = control;
-	r->stop = &interrupted;
-	connection = fileno(r->from);
-	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGTERM, &stop, NULL);
-	fprintf(stderr, "uverbsctl trace: it has begun\n");
-	return true;
-}
-
-static FILE *trace_fopen(const char *path, const char *mode)
-{
-	FILE *f = fopen(path, mode);
-
-	if (!f)
-		fprintf(stderr, "uverbsctl trace: %s: %s\n", path, uvd_errno_name(errno));
-	return f;
-}
+/* ---- the command -------------------------------------------------------------------------------------------------- */
 
 static bool trace_source(const struct trace_options *o, struct uvd_trace_reader *r)
 {
-	if (!o->input)
-		return trace_connect(o, r);
-	if (!strcmp(o->input, "-")) {
-		r->what = "standard input";
-		r->from = stdin;
-		return true;
-	}
-	r->what = o->input;
-	r->from = trace_fopen(o->input, "re");
-	return r->from;
+	return o->input ? uvd_trace_from_file(r, "trace", o->input)
+			: uvd_trace_from_daemon(r, "trace", o->control, o->pid);
 }
 
 int uvd_cmd_trace(int argc, char **argv)
 {
 	struct trace_options o = {};
-	struct uvd_trace_reader r = {};
+	struct uvd_trace_reader r = { .explanations = true };
 	int status = trace_options_parse(&o, argc, argv);
 	bool ok = true;
 
 	if (status >= 0)
 		return status;
+	if (o.why) {
+		o.history = uvd_trace_history_new(o.json);
+		ok = o.history;
+	}
 	umask(077); /* a trace has what programs pass to the device */
 	if (o.output) {
-		r.copy = trace_fopen(o.output, "we");
-		ok = r.copy;
+		r.copy = fopen(o.output, "we");
+		ok = ok && r.copy;
+		if (!r.copy)
+			fprintf(stderr, "uverbsctl trace: %s: %s\n", o.output, uvd_errno_name(errno));
 	}
 	if (!o.input)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 	ok = ok && trace_source(&o, &r) && trace_all(&o, &r);
+	uvd_trace_history_free(o.history);
 	uvd_trace_close_reader(&r);
 	if (r.from)
 		fclose(r.from);

@@ -249,6 +249,11 @@ static int reader_read(struct uvd_trace_reader *r)
 	return 1;
 }
 
+static bool why_ok(const struct uvd_trace_why *w)
+{
+	return (uint64_t)w->text + w->json <= w->record.len - sizeof(*w);
+}
+
 static bool record_ok(struct uvd_trace_reader *r, const struct uvd_trace_record *record)
 {
 	switch (record->kind) {
@@ -268,13 +273,17 @@ static bool record_ok(struct uvd_trace_reader *r, const struct uvd_trace_record 
 	case UVD_TRACE_ENTRY:
 		return record->len >= sizeof(struct uvd_trace_entry) &&
 		       ((const struct uvd_trace_entry *)record)->bytes <= record->len - sizeof(struct uvd_trace_entry);
+	case UVD_TRACE_WHY:
+		return record->len >= sizeof(struct uvd_trace_why) && why_ok((const void *)record);
 	default: /* of a later version */
 		return true;
 	}
 }
 
-static bool is_printed(const struct uvd_trace_record *record)
+static bool is_printed(const struct uvd_trace_reader *r, const struct uvd_trace_record *record)
 {
+	if (record->kind == UVD_TRACE_WHY)
+		return r->explanations;
 	return record->kind >= UVD_TRACE_FILE && record->kind <= UVD_TRACE_ENTRY;
 }
 
@@ -299,7 +308,7 @@ const struct uvd_trace_record *uvd_trace_next(struct uvd_trace_reader *r, bool *
 			*bad = !reader_complain(r, "a record is malformed");
 			return NULL;
 		}
-	} while (!is_printed(record));
+	} while (!is_printed(r, record));
 	return record;
 }
 

@@ -45,6 +45,7 @@ struct uvd_trace_reader {
 	FILE *copy; /* gets a copy of what was read, or NULL */
 	const char *what; /* for messages: the file's name */
 	const volatile sig_atomic_t *stop; /* not 0: the end of what can be read is the end, wherever it is; or NULL */
+	bool explanations; /* uvd_trace_next() returns them, too */
 	uint32_t row_size;
 	struct uvd_trace_names *names;
 	unsigned int num_names, num_opens;
@@ -53,10 +54,17 @@ struct uvd_trace_reader {
 	size_t room;
 };
 
+/*
+ * source.c: set r->from and r->what. who: "trace" or "explain", the command that asks and that the daemon gets. control: NULL for the
+ * default. pid: 0 for all. Return false after a message.
+ */
+bool uvd_trace_from_daemon(struct uvd_trace_reader *r, const char *who, const char *control, uint32_t pid);
+bool uvd_trace_from_file(struct uvd_trace_reader *r, const char *who, const char *path);
 /* Reads the header. Returns false after a message. Pair it with uvd_trace_close_reader() in any case. */
 bool uvd_trace_open_reader(struct uvd_trace_reader *r);
 /*
- * Reads the next record of a kind that the caller prints: a call, a file, a close, how much was lost, an entry. Returns NULL at
+ * Reads the next record of a kind that the caller prints: a call, a file, a close, how much was lost, an entry,
+ * or if r->explanations is set an explanation. Returns NULL at
  * the end; *bad is true after a message that the rest cannot be read.
  */
 const struct uvd_trace_record *uvd_trace_next(struct uvd_trace_reader *r, bool *bad);
@@ -180,6 +188,13 @@ const char *uvd_trace_type_of(const struct uvd_trace_decoded *d, uint32_t handle
 
 void uvd_trace_print(FILE *to, const struct uvd_trace_decoded *d);
 void uvd_trace_print_json(FILE *to, const struct uvd_trace_decoded *d);
+/* Returns the JSON of a call or an entry, and of an explanation; the caller frees it. */
+json_t *uvd_trace_json(const struct uvd_trace_decoded *d);
+json_t *uvd_trace_why_json(struct uvd_trace_reader *r, const struct uvd_trace_why *why);
+/* Prints an explanation. */
+void uvd_trace_print_why(FILE *to, struct uvd_trace_reader *r, const struct uvd_trace_why *why, bool as_json);
+/* Prints an object as a line, and frees it. */
+void uvd_trace_print_line(FILE *to, json_t *o);
 /* Prints a record that is not a call. */
 void uvd_trace_print_other(FILE *to, struct uvd_trace_reader *r, const struct uvd_trace_record *record, bool as_json);
 
@@ -189,7 +204,27 @@ void uvd_trace_summary_print(FILE *to, json_t *summary, bool as_json);
 
 /* ---- filter.c ---------------------------------------------------------------------------------------------------- */
 
+/*
+ * Is it a call that the stock library makes to learn what the device has, and was that refused? That is the probe for INVOKE_WRITE, a
+ * method or command that the device lacks, or an empty slot of a GID table.
+ */
+bool uvd_trace_is_probe(const struct uvd_trace_decoded *d);
 /* Does -e FILTER let the call pass? NULL: all pass. */
 bool uvd_trace_passes(const char *filter, const struct uvd_trace_decoded *d);
+/* The same for an explanation, which `failed` and `why` match. */
+bool uvd_trace_passes_why(const char *filter);
+
+/* ---- why.c ------------------------------------------------------------------------------------------------------- */
+
+/* --why: the last calls of each QP, for the explanations that name one. */
+struct uvd_trace_history;
+
+struct uvd_trace_history *uvd_trace_history_new(bool as_json);
+void uvd_trace_history_free(struct uvd_trace_history *h);
+/* Takes a call or an entry. */
+void uvd_trace_history_add(struct uvd_trace_history *h, const struct uvd_trace_decoded *d);
+/* Prints an explanation, then the calls of its QP and those of the peer. */
+void uvd_trace_history_print(struct uvd_trace_history *h, FILE *to, struct uvd_trace_reader *r,
+			     const struct uvd_trace_why *why);
 
 #endif

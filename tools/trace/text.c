@@ -131,10 +131,15 @@ static void print_time(FILE *to, uint64_t ns)
 }
 
 /* A program's name may contain anything. */
+static void print_clean_bytes(FILE *to, const char *text, size_t len)
+{
+	for (; len; text++, len--)
+		fputc(isprint((unsigned char)*text) ? *text : '?', to);
+}
+
 static void print_clean(FILE *to, const char *text)
 {
-	for (; *text; text++)
-		fputc(isprint((unsigned char)*text) ? *text : '?', to);
+	print_clean_bytes(to, text, strlen(text));
 }
 
 static void print_who(FILE *to, const struct uvd_trace_open *open, uint32_t pid, uint32_t tid)
@@ -186,6 +191,8 @@ void uvd_trace_print(FILE *to, const struct uvd_trace_decoded *d)
 		print_values(to, out, 0);
 		fputc('}', to);
 	}
+	if (uvd_trace_is_probe(d))
+		fputs(" probe", to);
 	if (!d->entry)
 		fprintf(to, " <%" PRIu64 ".%06u>", call->duration / 1000000000,
 			(unsigned int)(call->duration % 1000000000 / 1000));
@@ -196,7 +203,7 @@ void uvd_trace_print(FILE *to, const struct uvd_trace_decoded *d)
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void print_line(FILE *to, json_t *o)
+void uvd_trace_print_line(FILE *to, json_t *o)
 {
 	json_dumpf(o, to, JSON_COMPACT | JSON_ENSURE_ASCII);
 	fputc('\n', to);
@@ -226,7 +233,7 @@ static void call_add(json_t *o, const struct uvd_trace_decoded *d, const char *n
 		json_object_set_new(o, name, value);
 }
 
-void uvd_trace_print_json(FILE *to, const struct uvd_trace_decoded *d)
+json_t *uvd_trace_json(const struct uvd_trace_decoded *d)
 {
 	const struct uvd_trace_call *call = d->call;
 	json_t *o = open_json(d->open);
@@ -249,7 +256,51 @@ void uvd_trace_print_json(FILE *to, const struct uvd_trace_decoded *d)
 		json_object_set_new(o, "errno", json_string(uvd_errno_name(call->result > -4096 ? -call->result : 0)));
 	if (call->flags & UVD_TRACE_CALL_CUT)
 		json_object_set_new(o, "cut", json_true());
-	print_line(to, o);
+	if (uvd_trace_is_probe(d))
+		json_object_set_new(o, "probe", json_true());
+	return o;
+}
+
+void uvd_trace_print_json(FILE *to, const struct uvd_trace_decoded *d)
+{
+	uvd_trace_print_line(to, uvd_trace_json(d));
+}
+
+/* ---- explanations ------------------------------------------------------------------------------------------------ */
+
+json_t *uvd_trace_why_json(struct uvd_trace_reader *r, const struct uvd_trace_why *why)
+{
+	const char *texts = (const char *)(why + 1);
+	json_t *o = json_loadb(texts + why->text, why->json, 0, NULL), *open;
+
+	if (!json_is_object(o)) {
+		json_decref(o);
+		o = json_object();
+		json_object_set_new(o, "text", json_stringn(texts, why->text));
+	}
+	/* Whatever that JSON says, these are the record's. */
+	open = open_json(uvd_trace_find(r, why->file));
+	json_object_update(o, open);
+	json_decref(open);
+	json_object_set_new(o, "kind", json_string("why"));
+	json_object_set_new(o, "time_ns", json_integer(why->time));
+	json_object_set_new(o, "pid", json_integer(why->pid));
+	return o;
+}
+
+void uvd_trace_print_why(FILE *to, struct uvd_trace_reader *r, const struct uvd_trace_why *why, bool as_json)
+{
+	const char *text = (const char *)(why + 1);
+
+	if (as_json) {
+		uvd_trace_print_line(to, uvd_trace_why_json(r, why));
+		return;
+	}
+	print_time(to, why->time);
+	print_who(to, uvd_trace_find(r, why->file), why->pid, 0);
+	fputs("why: ", to);
+	print_clean_bytes(to, text, why->text);
+	fputc('\n', to);
 }
 
 /* ---- what is not a call ------------------------------------------------------------------------------------------ */
@@ -257,7 +308,7 @@ void uvd_trace_print_json(FILE *to, const struct uvd_trace_decoded *d)
 static void print_lost(FILE *to, const struct uvd_trace_lost *lost, bool as_json)
 {
 	if (as_json)
-		print_line(to, json_pack("{s:s, s:I}", "kind", "lost", "records", (json_int_t)lost->num));
+		uvd_trace_print_line(to, json_pack("{s:s, s:I}", "kind", "lost", "records", (json_int_t)lost->num));
 	else
 		fprintf(to, "+++ %" PRIu64 " records lost +++\n", lost->num);
 }
@@ -279,7 +330,7 @@ static void print_file(FILE *to, const struct uvd_trace_open *open, const char *
 		json_object_set_new(o, "pid", json_integer(open->file.pid));
 		if (time)
 			json_object_set_new(o, "time_ns", json_integer(time));
-		print_line(to, o);
+		uvd_trace_print_line(to, o);
 		return;
 	}
 	if (time)
