@@ -350,8 +350,15 @@ static int busy_pd(void)
 	return uv_dealloc_pd(h.fd, UV_WRITE, pd);
 }
 
+/* What uses another PD is not told. */
 static int busy_pd_by_ioctl(void)
 {
+	uint32_t other, first = pd;
+
+	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &other), 0);
+	pd = other;
+	ck_assert_int_eq(reg(memory, sizeof(memory), 0), 0);
+	pd = first;
 	make_qp_of(IBV_QPT_RC);
 	return uv_dealloc_pd(h.fd, UV_METHOD, pd);
 }
@@ -449,6 +456,36 @@ START_TEST(test_a_refused_call_names_the_attribute_the_rule_and_the_remedy)
 }
 END_TEST
 
+/* ---- what is not the device's own word -------------------------------------------------------------------------- */
+
+static int create_cq_enomem(struct uvd_cq *made, struct uvd_udata *udata)
+{
+	return -ENOMEM;
+}
+
+/* The errno says that it is not the number, although that is too large. */
+START_TEST(test_another_errno_has_another_reason)
+{
+	h.ops.create_cq = create_cq_enomem;
+	ck_assert_int_eq(many_cqes(), -ENOMEM);
+	ck_assert_msg(strstr(said(), "CREATE_CQ: the device refuses this: ENOMEM") && !strstr(said(), "warning"), "%s",
+		      said());
+}
+END_TEST
+
+/* A filter makes the post fail: the queue is not full, and the request not wrong. */
+START_TEST(test_a_post_that_a_filter_refuses_gets_no_reason_of_the_device)
+{
+	static const char *const filters[] = { "error:post_send=ENOMEM", "error:post_send=EINVAL" };
+	char error[UVD_PLUGIN_ERROR] = "";
+
+	qp_in(IBV_QPT_RC, IBV_QPS_RTS);
+	ck_assert_msg(!uvd_device_filter_add(h.dev, filters[_i], error), "%s", error);
+	ck_assert_int_eq(post_send(0, 0), _i ? -EINVAL : -ENOMEM);
+	ck_assert_msg(!strstr(said(), "POST_SEND"), "%s", said());
+}
+END_TEST
+
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
 static void two_ethernet_ports(void)
@@ -503,6 +540,8 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, why_setup, why_teardown);
 	tcase_add_loop_test(tc, test_a_refused_call_names_the_attribute_the_rule_and_the_remedy, 0, UVD_COUNT(cases));
+	tcase_add_test(tc, test_another_errno_has_another_reason);
+	tcase_add_loop_test(tc, test_a_post_that_a_filter_refuses_gets_no_reason_of_the_device, 0, 2);
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(ports, two_ethernet_ports, why_teardown);
 	tcase_add_test(ports, test_an_ethernet_port_requires_a_grh);
