@@ -311,6 +311,8 @@ struct uvd_backend {
 	 * mapped send queue since the last accepted one. Else the next doorbell would carry that out.
 	 */
 	void (*drop_posts)(struct uvd_qp *qp);
+	/* Stores what the QP has done and what waits in it, for a report; *work is zero. May be NULL. */
+	void (*query_qp_work)(struct uvd_qp *qp, struct uvd_qp_work *work);
 };
 
 static inline bool uvd_backend_maps_queues(const struct uvd_backend *backend)

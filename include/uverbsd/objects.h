@@ -274,6 +274,17 @@ struct uvd_qp {
 	void *owner;
 };
 
+enum { UVD_QP_WORK_OPCODES = 16 };
+
+/* What a QP has done, and what waits in its queues. */
+struct uvd_qp_work {
+	uint32_t sends, receives; /* requests that have not completed */
+	uint64_t received; /* receives that have completed, of an SRQ, too */
+	struct {
+		uint64_t messages, bytes;
+	} done[UVD_QP_WORK_OPCODES]; /* requests of its send queue that have succeeded, by enum ibv_wr_opcode */
+};
+
 /*
  * What a flow does to packets (encryption, other headers): struct ib_flow_action. The common ABI can only destroy a
  * flow action. A driver method creates it, and allocates it as the core would.

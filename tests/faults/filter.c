@@ -154,7 +154,7 @@ static bool is_filtered(const struct uvd_backend *ops, size_t offset)
 	    offset == offsetof(struct uvd_backend, carry_message) ||
 	    offset == offsetof(struct uvd_backend, carry_completion) ||
 	    offset == offsetof(struct uvd_backend, query_port_counters) ||
-	    offset == offsetof(struct uvd_backend, drop_posts))
+	    offset == offsetof(struct uvd_backend, drop_posts) || offset == offsetof(struct uvd_backend, query_qp_work))
 		return true;
 	return !*(void *const *)ours || *(void *const *)ours != *(void *const *)theirs;
 }

@@ -470,6 +470,17 @@ int soft_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask, struc
 	return 0;
 }
 
+void soft_query_qp_work(struct uvd_qp *base, struct uvd_qp_work *work)
+{
+	struct soft_qp *qp = soft_qp(base);
+
+	pthread_mutex_lock(&qp->lock);
+	*work = qp->s_work;
+	work->sends = soft_sq_count(qp);
+	work->receives = soft_rq_count(&qp->rq);
+	pthread_mutex_unlock(&qp->lock);
+}
+
 int soft_destroy_qp(struct uvd_qp *base)
 {
 	struct soft_qp *qp = soft_qp(base);

@@ -184,6 +184,7 @@ const struct uvd_backend uvd_backend_soft = {
 	.modify_qp = soft_modify_qp,
 	.query_qp = soft_query_qp,
 	.destroy_qp = soft_destroy_qp,
+	.query_qp_work = soft_query_qp_work,
 	.post_send = soft_post_send,
 	.ring_doorbell = soft_ring_doorbell,
 	.replace_cq_queue = soft_replace_cq_queue,

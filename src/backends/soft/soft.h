@@ -11,6 +11,7 @@ int soft_create_qp(struct uvd_qp *qp, struct uvd_qp_init_attr *init, struct uvd_
 int soft_modify_qp(struct uvd_qp *qp, const struct ibv_qp_attr *attr, int mask, struct uvd_udata *udata);
 int soft_query_qp(struct uvd_qp *qp, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init);
 int soft_destroy_qp(struct uvd_qp *qp);
+void soft_query_qp_work(struct uvd_qp *qp, struct uvd_qp_work *work);
 
 /* ---- srq.c ------------------------------------------------------------------------------------------------------- */
 

@@ -90,6 +90,7 @@ struct soft_qp {
 
 	struct soft_wire_qp *
 		wire; /* its end of a connection over packets, or NULL; set and freed under the lock. See wire/wire.h */
+	struct uvd_qp_work s_work; /* what it has done, at both ends; its counts of what waits are unused */
 	unsigned int s_flight; /* requests that have begun there, beside the one that completes next */
 
 	struct list_head of_raw; /* in the device's list of raw QPs; the list's lock */

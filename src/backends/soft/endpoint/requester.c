@@ -122,6 +122,10 @@ void soft_send_complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_
 	const bool is_told = qp->sq_sig_all || (wqe->send_flags & IBV_SEND_SIGNALED) || status != IBV_WC_SUCCESS;
 
 	requester_count(qp, wc.opcode, status == IBV_WC_SUCCESS);
+	if (status == IBV_WC_SUCCESS && (unsigned int)wqe->opcode < UVD_QP_WORK_OPCODES) {
+		qp->s_work.done[wqe->opcode].messages++;
+		qp->s_work.done[wqe->opcode].bytes += wqe->length;
+	}
 	/* Pop first: a client that sees the completion may use the place in the queue at once. */
 	sq_pop(qp);
 	if (is_told)

@@ -198,6 +198,7 @@ void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, s
 	wc->wr_id = qp->r_wqe->wr_id;
 	wc->qp_num = qp->qp.qp_num;
 	qp->r_taken = false;
+	qp->s_work.received++;
 	uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_RECV, wc->status == IBV_WC_SUCCESS);
 	soft_cq_add(qp->qp.qp_type == IBV_QPT_XRC_RECV ? qp->r_srq->srq.cq : qp->qp.recv_cq, wc, solicited, due);
 }
