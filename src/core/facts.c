@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "core/facts.h"
 
+#include <string.h>
+
 #include "core/internal.h"
 #include "util/util.h"
 
@@ -8,6 +10,7 @@ void uvd_uobject_take_facts(struct uvd_uobject *uobj)
 {
 	struct uvd_object_facts facts = {};
 
+	memcpy(facts.asked, uobj->asked, sizeof(facts.asked));
 	if (uobj->file->dev->engine->take_facts)
 		uobj->file->dev->engine->take_facts(uobj, &facts);
 	uobj->facts = facts;

@@ -19,6 +19,8 @@ struct uvd_object_facts {
 	const void *parent; /* the `self` of an object of type parent_type in the same file; NULL: the file itself */
 	uint16_t parent_type; /* UVERBS_OBJECT_... */
 	uint64_t values[2]; /* by type, see the function that takes them */
+	uint32_t asked[3]; /* as struct uvd_uobject.asked */
+	const void *cqs[2]; /* QP: the objects of its send and its receive CQ; not followed either. NULL: none */
 };
 
 /* One object of an open file, as it was when it was copied. */

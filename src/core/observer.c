@@ -199,8 +199,14 @@ struct uvd_observation *uvd_observe_begin(struct uvd_watched *file, const struct
 
 void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len)
 {
+	ob->call.size = len;
 	if (ob->complete)
 		piece_add(ob, UVD_PIECE_COMMAND, 0, buf, len, 0);
+}
+
+void uvd_observe_size(struct uvd_observation *ob, size_t size)
+{
+	ob->call.size = size;
 }
 
 void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len, int err)
@@ -274,6 +280,58 @@ void uvd_observe_close(struct uvd_watched *file)
 	for (unsigned int i = 0; i < UVD_ALL_OBSERVERS; i++)
 		if (all->list[i] && all->list[i]->closed)
 			all->list[i]->closed(all->list[i], file);
+	uvd_unlock(&all->lock);
+}
+
+/* ---- objects ----------------------------------------------------------------------------------------------------- */
+
+static struct uvd_observed_object observed_object(const struct uvd_uobject *uobj)
+{
+	return (struct uvd_observed_object){
+		.file = &uobj->file->watched,
+		.self = uobj,
+		.type = uobj->row->name,
+		.id = uobj->row->id,
+		.has_handle = uobj->row->cls == UVD_CLASS_IDR,
+		.handle = uobj->id,
+		.facts = &uobj->facts,
+	};
+}
+
+void uvd_observe_made(const struct uvd_uobject *uobj)
+{
+	const struct uvd_observed_object object = observed_object(uobj);
+	struct uvd_observers *all = &uobj->file->watched.engine->observers;
+
+	uvd_lock(&all->lock);
+	for (unsigned int i = 0; i < UVD_ALL_OBSERVERS; i++)
+		if (all->list[i] && all->list[i]->object_made)
+			all->list[i]->object_made(all->list[i], &object);
+	uvd_unlock(&all->lock);
+}
+
+void uvd_observe_ended(const struct uvd_uobject *uobj, enum uvd_remove_reason why, unsigned int events)
+{
+	struct uvd_observed_object object = observed_object(uobj);
+	struct uvd_observers *all = &uobj->file->watched.engine->observers;
+
+	object.why = why;
+	object.unread = events - uvd_uobject_events(uobj);
+	uvd_lock(&all->lock);
+	for (unsigned int i = 0; i < UVD_ALL_OBSERVERS; i++)
+		if (all->list[i] && all->list[i]->object_ended)
+			all->list[i]->object_ended(all->list[i], &object);
+	uvd_unlock(&all->lock);
+}
+
+void uvd_observe_qp_ends(const struct uvd_uobject *uobj, const struct uvd_qp_work *work)
+{
+	struct uvd_observers *all = &uobj->file->watched.engine->observers;
+
+	uvd_lock(&all->lock);
+	for (unsigned int i = 0; i < UVD_ALL_OBSERVERS; i++)
+		if (all->list[i] && all->list[i]->qp_ends)
+			all->list[i]->qp_ends(all->list[i], uobj, work);
 	uvd_unlock(&all->lock);
 }
 

@@ -16,13 +16,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <uverbsd/schema.h>
 
 struct uvd_account;
 struct uvd_caller;
 struct uvd_engine;
 struct uvd_explained;
+struct uvd_object_facts;
 struct uvd_observation;
+struct uvd_qp_work;
 struct uvd_tree;
+struct uvd_uobject;
 
 enum {
 	UVD_MAX_OBSERVERS = 4, /* of an engine, that see the client's memory */
@@ -80,6 +84,7 @@ struct uvd_observed {
 	uint64_t begin; /* CLOCK_REALTIME, ns */
 	uint64_t duration; /* ns */
 	int64_t result; /* bytes written, 0, or a negative errno */
+	uint32_t size; /* bytes of the command, or of the ioctl's header and attributes; 0: not known */
 	const char *
 		verb; /* the name of the command's or method's row; NULL: the call named none. For the call's time only */
 	/* An observer that only counts does not get the fields below. */
@@ -115,6 +120,20 @@ struct uvd_observed_reason {
 	const struct uvd_explained *explained;
 };
 
+/* An object of a file that becomes visible, or has ended. */
+struct uvd_observed_object {
+	struct uvd_watched *file;
+	const struct uvd_uobject *self; /* its name, from its begin to its end; nobody follows it */
+	const char *type; /* the name of its type's row; for the call's time only */
+	uint16_t id; /* of its type */
+	bool has_handle;
+	uint32_t handle;
+	const struct uvd_object_facts *facts;
+	/* Of one that has ended: */
+	enum uvd_remove_reason why;
+	unsigned int unread; /* events of it that its client has not read */
+};
+
 struct uvd_observer {
 	/*
 	 * Called at the end of each call, and when a file is closed (NULL: not). Both run on the thread of a client's
@@ -127,6 +146,14 @@ struct uvd_observer {
 	void (*entry)(struct uvd_observer *o, const struct uvd_observed_entry *entry);
 	/* Called for each explanation, on any thread. NULL: not. */
 	void (*explained)(struct uvd_observer *o, const struct uvd_observed_reason *reason);
+	/*
+	 * Called for each object, before a client can name it, and when it has ended. On any thread; the file's destroy_lock is
+	 * held, too. NULL: not.
+	 */
+	void (*object_made)(struct uvd_observer *o, const struct uvd_observed_object *object);
+	void (*object_ended)(struct uvd_observer *o, const struct uvd_observed_object *object);
+	/* Called just before a QP is destroyed, which can still fail; likewise. NULL: not. */
+	void (*qp_ends)(struct uvd_observer *o, const struct uvd_uobject *self, const struct uvd_qp_work *work);
 	bool counts_only; /* needs no pieces and no pid: a call that only such observers want costs less */
 	bool one_user; /* tell it only of files that this user has opened */
 	uid_t uid;
@@ -170,6 +197,8 @@ struct uvd_observation *uvd_observe_begin(struct uvd_watched *file, const struct
 					  struct uvd_caller *caller, bool ioctl);
 /* Notes the command, if the transport has read it. */
 __attribute__((cold)) void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len);
+/* Notes the size of an ioctl's header and attributes. */
+__attribute__((cold)) void uvd_observe_size(struct uvd_observation *ob, size_t size);
 /* Notes a write by a grant, with its result, unless the observation's own operations have noted it. ob may be NULL. */
 void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len, int err);
 /* Tells the observers, restores caller->mem, and frees ob. Call it while the file is open. verb: as in uvd_observed. */
@@ -180,6 +209,13 @@ void uvd_observe_drop(struct uvd_observation *ob);
 __attribute__((cold)) void uvd_observe_entry(struct uvd_observed_entry *entry);
 /* Tells the observers about an explanation; sets the time. Call it while there are observers. */
 __attribute__((cold)) void uvd_observe_reason(struct uvd_observed_reason *reason);
+/* ---- for the core and the objects: call these while there are observers ------------------------------------------ */
+
+__attribute__((cold)) void uvd_observe_made(const struct uvd_uobject *uobj);
+/* events: of the object, that its client had been sent when the destruction began. */
+__attribute__((cold)) void uvd_observe_ended(const struct uvd_uobject *uobj, enum uvd_remove_reason why,
+					     unsigned int events);
+__attribute__((cold)) void uvd_observe_qp_ends(const struct uvd_uobject *uobj, const struct uvd_qp_work *work);
 /* Tells the observers that the file is closed. */
 void uvd_observe_close(struct uvd_watched *file);
 

@@ -386,6 +386,11 @@ void uvd_uobject_commit(struct uvd_uobject *uobj)
 {
 	struct uvd_file *file = uobj->file;
 
+	/* Not later: another thread of the client may end the object as soon as it is linked. */
+	if (uvd_is_watched(&file->dev->engine->observers)) {
+		uvd_uobject_take_facts(uobj);
+		uvd_observe_made(uobj);
+	}
 	uvd_lock(&file->lock);
 	link_uobject(uobj);
 	unlock_exclusive(uobj);
@@ -400,14 +405,18 @@ void uvd_uobject_commit(struct uvd_uobject *uobj)
 
 int uvd_uobject_end(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
+	const unsigned int events = uvd_uobject_events(uobj);
 	int err;
 
 	if (!uobj->object && uobj->row->cls != UVD_CLASS_FD)
 		return 0;
 	err = uobj->row->destroy ? uobj->row->destroy(uobj, why) : 0;
-	if (!err)
-		uobj->object = NULL;
-	return err;
+	if (err)
+		return err;
+	uobj->object = NULL;
+	if (uvd_is_watched(&uobj->file->dev->engine->observers))
+		uvd_observe_ended(uobj, why, events);
+	return 0;
 }
 
 void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw)

@@ -35,6 +35,8 @@ struct uvd_uobject {
 	/* uvd_uobject_hold(): likewise, of one more resource, which the type of the object decides. */
 	enum uvd_resource held_res;
 	uint64_t held;
+	/* QP: how many send requests, receives, and bytes of inline data its creator asked for; else 0. */
+	uint32_t asked[3];
 	bool committed;
 	/*
 	 * The request that makes the object sets these. made: the backend's object exists, and an abort destroys it. dropped: abort the object,
@@ -53,6 +55,13 @@ struct uvd_uobject {
 	struct uvd_object_facts facts; /* for a status; under the file's lock */
 	struct uvd_xrcd_handle *xrcd; /* XRC targets and SRQs: the handle of their domain in this file */
 };
+
+/* Returns how many events of the object were posted, without those that were taken back. */
+static inline unsigned int uvd_uobject_events(const struct uvd_uobject *uobj)
+{
+	return atomic_load_explicit(&uobj->comp_events, memory_order_relaxed) +
+	       atomic_load_explicit(&uobj->async_events, memory_order_relaxed);
+}
 
 /*
  * Begins an object: locked exclusively, not yet visible, with a handle if its class is IDR. Holds destroy_lock for

@@ -43,6 +43,9 @@ static int context_publish(struct uvd_req *req)
 /* There is an observer, or the device is gone. */
 static __attribute__((cold, noinline)) void req_leave_watched(struct uvd_req *req, long result)
 {
+	if (req->observation && req->front != UVD_FRONT_WRITE)
+		uvd_observe_size(req->observation,
+				 sizeof(struct ib_uverbs_ioctl_hdr) + req->num_uattrs * sizeof(struct ib_uverbs_attr));
 	if (req->observation)
 		uvd_observe_end(req->observation, req->name, result);
 	uvd_file_leave(req->file, req->entered_watched);

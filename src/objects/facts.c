@@ -22,6 +22,8 @@ static void facts_of_qp(struct uvd_object_facts *facts, const struct uvd_uobject
 		facts->parent = uobj->xrcd;
 		facts->parent_type = UVERBS_OBJECT_XRCD;
 	}
+	facts->cqs[0] = qp->send_cq ? qp->send_cq->owner : NULL;
+	facts->cqs[1] = qp->recv_cq && !qp->srq ? qp->recv_cq->owner : NULL;
 	facts->values[0] = qp->qp_type;
 	facts->values[1] = qp->qp_num;
 }

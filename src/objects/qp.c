@@ -346,6 +346,9 @@ static int create_qp(struct uvd_req *req)
 	if (!qp)
 		return -ENOMEM;
 	uobj->user_handle = args->user_handle;
+	uobj->asked[0] = args->init.cap.max_send_wr;
+	uobj->asked[1] = args->init.cap.max_recv_wr;
+	uobj->asked[2] = args->init.cap.max_inline_data;
 	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_QP_EVENT_FD);
 	qp->qp_type = args->init.qp_type;
 	qp->account = req->file->account;
@@ -402,6 +405,18 @@ static int qp_answer_create_ioctl(struct uvd_req *req)
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
 
+/* Somebody observes the device: tells what the QP has done, and what it leaves undone. */
+static __attribute__((cold, noinline)) void qp_tell_work(const struct uvd_uobject *uobj, struct uvd_qp *qp)
+{
+	const struct uvd_backend *ops = uvd_uobject_ops(uobj);
+	struct uvd_qp_work work = {};
+
+	if (!ops->query_qp_work)
+		return;
+	ops->query_qp_work(qp, &work);
+	uvd_observe_qp_ends(uobj, &work);
+}
+
 static int qp_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_qp *qp = uobj->object;
@@ -419,6 +434,8 @@ static int qp_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 		return -EBUSY;
 	if (qp->xrcd)
 		return uvd_xrc_target_close(uobj, why);
+	if (uvd_is_watched(&uobj->file->dev->engine->observers))
+		qp_tell_work(uobj, qp);
 	ret = uvd_uobject_ops(uobj)->destroy_qp(qp);
 	if (ret)
 		return ret;
