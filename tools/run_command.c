@@ -28,11 +28,16 @@ int uvd_cmd_run(int argc, char **argv)
 					.join = o.join[0] ? o.join : NULL,
 					.trace = o.trace[0] ? o.trace : NULL,
 					.pcap = o.pcap[0] ? o.pcap : NULL,
+					.report = o.report[0] ? o.report : NULL,
+					.report_format = o.report_format,
+					.report_fails = o.report_fails,
 					.mount = o.mount,
 					.busy_poll = o.busy_poll,
 					.granted = o.granted,
 					.limits = o.limits,
 					.log_level = o.log_level };
+	if (o.report_fails && !run.report)
+		run.report = "-";
 	if (o.first_arg < argc) {
 		status = uvd_run(&run, argv + o.first_arg);
 	} else {

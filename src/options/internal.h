@@ -51,6 +51,7 @@ struct uvd_option_row {
 	bool is_of_engine; /* is no option of one more device */
 	const char *preset; /* the default, in words */
 	const char *omitted; /* stands for an argument that is left out before another option; NULL: it is required */
+	bool is_glued; /* its argument stands behind a `=`, or is left out: --NAME=ARG */
 	const char *help; /* NULL: the daemon's processes use the option among themselves */
 };
 

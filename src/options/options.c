@@ -72,8 +72,11 @@ static void print_help(enum uvd_program program, const char *usage)
 		for (unsigned int i = 0; (row = uvd_option_at(i)); i++) {
 			if (row->scope != scope || !(row->programs & program) || !row->help)
 				continue;
-			snprintf(left, sizeof(left), "--%s%s%s", row->name, row->arg ? " " : "",
-				 row->arg ? row->arg : "");
+			snprintf(left, sizeof(left),
+				 row->is_glued ? "--%s[=%s]"
+				 : row->arg    ? "--%s %s"
+					       : "--%s",
+				 row->name, row->arg);
 			printf("  %-26s %s", left, row->help);
 			printf(row->preset ? " (default: %s)\n" : "\n", row->preset);
 		}
@@ -154,8 +157,11 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
 		if (row->programs & p->program && !(p->device_only && row->is_of_engine) &&
 		    n < sizeof(longs) / sizeof(longs[0]) - 1)
-			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL,
-						      FIRST_ROW + i };
+			longs[n++] = (struct option){ row->name,
+						      row->is_glued ? optional_argument
+						      : row->arg    ? required_argument
+								    : no_argument,
+						      NULL, FIRST_ROW + i };
 	opterr = 1;
 	optind = 0; /* restart getopt, which may have been used before */
 	while ((c = getopt_long(argc, argv, p->device_only ? "+" : "+h", longs, NULL)) >= 0) {
@@ -177,7 +183,9 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 			return 2;
 		}
 		row = uvd_option_at(c - FIRST_ROW);
-		if (row->omitted && optarg == argv[optind - 1] && *optarg == '-') {
+		if (row->is_glued && !optarg) {
+			optarg = (char *)row->omitted;
+		} else if (row->omitted && !row->is_glued && optarg == argv[optind - 1] && *optarg == '-') {
 			/* The argument was left out: this is the next option, or `--`. */
 			optarg = (char *)row->omitted;
 			optind--;

@@ -99,6 +99,9 @@ struct uvd_options {
 	char join[64];
 	char trace[PATH_MAX]; /* "": no trace */
 	char pcap[PATH_MAX]; /* "": no capture */
+	char report[PATH_MAX]; /* "": no report; "-": on stderr */
+	int report_format; /* enum uvd_report_format */
+	bool report_fails; /* exit with UVD_RUN_FINDINGS if there are findings */
 	bool mount; /* mount the devices' folders for PROGRAM */
 	unsigned int busy_poll; /* microseconds */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */

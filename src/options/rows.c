@@ -5,6 +5,7 @@
 #include "options/internal.h"
 #include "options/options.h"
 #include "persona/persona.h"
+#include "report/report.h"
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -152,6 +153,12 @@ static const char *set_path(const struct uvd_option_row *row, void *base, const 
 	if (snprintf(end, sizeof(path) - len, "%s%s", len ? "/" : "", text) >= (int)(sizeof(path) - len))
 		return "is too long";
 	return set_string(row, base, *text ? path : text, nth);
+}
+
+/* "-" is no path, but stderr. */
+static const char *set_path_or_dash(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	return strcmp(text, "-") ? set_path(row, base, text, nth) : set_string(row, base, text, nth);
 }
 
 static const char *set_text(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
@@ -323,6 +330,9 @@ static const struct uvd_option_choice levels[] = {
 static const struct uvd_option_choice explain_forms[] = {
 	{ "off", UVD_EXPLAIN_OFF }, { "text", UVD_EXPLAIN_TEXT }, { "json", UVD_EXPLAIN_JSON }, { NULL }
 };
+static const struct uvd_option_choice report_formats[] = {
+	{ "text", UVD_REPORT_TEXT }, { "json", UVD_REPORT_JSON }, { "junit", UVD_REPORT_JUNIT }, { NULL }
+};
 static const struct uvd_option_choice mtus[] = { { "256", IBV_MTU_256 },   { "512", IBV_MTU_512 },
 						 { "1024", IBV_MTU_1024 }, { "2048", IBV_MTU_2048 },
 						 { "4096", IBV_MTU_4096 }, { NULL } };
@@ -403,6 +413,13 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "record all calls on the devices into FILE, which `uverbsctl trace -i FILE` prints" },
 	{ "pcap", .arg = "FILE", PROGRAM_STR(pcap, UVD_PROGRAM_RUN), .set = set_path, .preset = "none",
 	  .help = "write the traffic of backend soft into FILE, as RoCE v2 packets for Wireshark and tshark" },
+	{ "report", .arg = "FILE", PROGRAM_STR(report, UVD_PROGRAM_RUN), .set = set_path_or_dash, .omitted = "-",
+	  .is_glued = true, .preset = "none, without FILE stderr",
+	  .help = "report at the end what each process has left, what has failed and what it did, into FILE" },
+	{ "report-format", .arg = "FORMAT", PROGRAM(report_format, UVD_PROGRAM_RUN), .set = set_choice,
+	  .choices = report_formats, .preset = "text", .help = "of the report: text, json or junit" },
+	{ "report-fails", PROGRAM(report_fails, UVD_PROGRAM_RUN), .set = set_choice, .choices = yes_no, .preset = "no",
+	  .help = "report, and exit with 99 instead of 0 if the report has findings" },
 	{ "mount", PROGRAM(mount, UVD_PROGRAM_RUN), .set = set_choice, .choices = yes_no, .preset = "no",
 	  .help = "mount the devices in /sys/class and /dev/infiniband for PROGRAM, so that it can chdir() there" },
 	{ "busy-poll", PROGRAM(busy_poll, UVD_PROGRAM_RUN), .arg = "US", .set = set_number, .max = 100000,

@@ -146,6 +146,7 @@ static int host_setup(struct host *h)
 	e->core.take_facts = uvd_object_take_facts;
 	err = err ?: uvd_options_give_texts(h->l->options->parsed, &e->core) ?: uvd_run_devices_add(e, h->l->options);
 	err = err ?: uvd_run_record(&h->outputs, e, h->l->options->trace);
+	err = err ?: uvd_run_report_begin(&h->outputs, e, h->l->options);
 	e->core.settle = host_settle;
 	e->core.publish_port = host_publish_port;
 	if (err)
@@ -153,6 +154,14 @@ static int host_setup(struct host *h)
 	else
 		h->control = uvd_run_control_new(e);
 	return err;
+}
+
+static void host_finish_report(struct host *h)
+{
+	const struct uvd_run_options *o = h->l->options;
+
+	if (h->e.report && uvd_run_report_finish(&h->outputs, &h->e, o->report_format) && o->report_fails && !h->status)
+		h->status = UVD_RUN_FINDINGS;
 }
 
 static void host_teardown(struct host *h)
@@ -168,12 +177,14 @@ static void host_teardown(struct host *h)
 		uvd_run_files_fini(&e->files);
 		uvd_run_cm_fini(e);
 		uvd_run_record_end(&h->outputs);
+		host_finish_report(h);
 		uvd_run_devices_fini(e);
 		uvd_engine_fini(&e->core);
 		uvd_run_capture_end(&h->outputs);
 		uvd_capture_free(h->outputs.capture);
 	} else {
 		uvd_run_record_end(&h->outputs);
+		host_finish_report(h);
 		uvd_run_capture_end(&h->outputs);
 	}
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
@@ -392,7 +403,8 @@ static void host_sigchld(struct host *h, int sigchld)
 
 static void host_report(struct host *h)
 {
-	if (h->program || h->reported)
+	/* The report decides about the status, and comes when all processes have ended. */
+	if (h->program || h->reported || h->e.report)
 		return;
 	/* The last process has ended: report after the tree's end, without `stays`: the launcher waits for the cleanup. */
 	if (h->own && h->own->listener >= 0 && uvd_run_hung_up(h->own->listener))

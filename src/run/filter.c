@@ -9,6 +9,8 @@
  * close or replace a number in the windows: close(), dup2() and dup3() onto it, close_range(), and io_uring, which can
  * close without a call. Until such a call the engine may remember which file the number stands for (slot.c).
  *
+ * With a report, exit_group() is trapped for its status (src/report).
+ *
  * The kernel also carries out dup2() and dup3(), because the program names the new number. On a duplicate outside the
  * windows ioctl() and mmap() work, but write() fails with EPERM, because the file is in append mode and cannot grow
  * (file.c). dup() and F_DUPFD are trapped so that the duplicate gets a number in the windows.
@@ -177,14 +179,14 @@ static int refuse_netlink(scmp_filter_ctx ctx)
 	return seccomp_rule_add_exact_array(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2, rdma);
 }
 
-static int add_rules(scmp_filter_ctx ctx, const struct uvd_run_window *w)
+static int add_rules(scmp_filter_ctx ctx, const struct uvd_run_window *w, bool exits)
 {
 	/* Other architectures (i386, x32) have other numbers and structs: their calls pass, and see no device. */
 	return seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW) ?:
 	       seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2) ?:
 	       trap_all(ctx) ?: trap_open(ctx, "open", 1) ?: trap_open(ctx, "openat", 2) ?:
 	       trap_stat_at(ctx, "newfstatat", 3, w) ?: trap_stat_at(ctx, "statx", 2, w) ?: trap_fds(ctx, w) ?:
-	       trap_ioctl(ctx) ?: refuse_netlink(ctx);
+	       trap_ioctl(ctx) ?: refuse_netlink(ctx) ?: exits ? filter_trap(ctx, "exit_group", 0, NULL) : 0;
 }
 
 /* libseccomp compiles the filter, but cannot set the flags that we need, so it exports the filter and we install it. */
@@ -210,14 +212,14 @@ static int filter_export(scmp_filter_ctx ctx, struct sock_fprog *prog)
 	return err;
 }
 
-int uvd_run_filter_make(const struct uvd_run_window *windows, struct sock_fprog *prog)
+int uvd_run_filter_make(const struct uvd_run_window *windows, bool exits, struct sock_fprog *prog)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
 	int err;
 
 	if (!ctx)
 		return -ENOMEM;
-	err = add_rules(ctx, windows) ?: filter_export(ctx, prog);
+	err = add_rules(ctx, windows, exits) ?: filter_export(ctx, prog);
 	seccomp_release(ctx);
 	return err;
 }

@@ -26,8 +26,10 @@ static inline bool uvd_run_in_window(const struct uvd_run_window *w, unsigned lo
 /* Chooses the windows for a process tree with these limits on open files. */
 void uvd_run_windows(struct uvd_run_window *windows, const struct rlimit *nofile);
 
-/* Compiles the filter. The caller frees prog->filter. Returns 0 or a negative errno. */
-int uvd_run_filter_make(const struct uvd_run_window *windows, struct sock_fprog *prog);
+/*
+ * Compiles the filter. exits: it traps exit_group(), too. The caller frees prog->filter. Returns 0 or a negative errno.
+ */
+int uvd_run_filter_make(const struct uvd_run_window *windows, bool exits, struct sock_fprog *prog);
 
 /*
  * Installs the filter for this process and its future descendants. Returns the listener, or a negative errno: -EBUSY if

@@ -180,6 +180,9 @@ static void guardian_take_over(struct guardian *g)
 static void program_ended(struct guardian *g, int status)
 {
 	g->program = 0;
+	/* The engine has died with its report. */
+	if (!status && g->l->options->report_fails)
+		status = UVD_RUN_FAILED;
 	uvd_run_report(g->l->up, status, g->listener >= 0 && !uvd_run_hung_up(g->listener));
 }
 

@@ -157,6 +157,7 @@ struct uvd_run_engine {
 	int detached; /* an fd of the detached mount; 0: not made yet; a negative errno: it cannot be made */
 	struct uvd_run_inode slash; /* the engine's root */
 	struct uvd_log *log;
+	struct uvd_report *report; /* NULL: none */
 	struct uvd_run_tree *trees;
 	int last_base; /* the last tree of another pid namespace had UVD_PROC_NUMBERS times this as its base */
 };
@@ -306,6 +307,9 @@ struct json_t *uvd_run_status(void *engine);
 
 /* control.c: stores the name of a process's program, or "" if it is not known. Ignores arg. */
 void uvd_run_program_name(void *arg, pid_t pid, char *name, size_t size);
+
+/* report.c: the current caller exits with this status. */
+void uvd_run_report_exit(struct uvd_run_tree *tree, int status);
 
 /* serve.c: answers a call that is not the current one. */
 void uvd_run_answer_late(struct uvd_run_tree *tree, uint64_t id, long result);

@@ -164,6 +164,16 @@ static int join_refuse_pcap(const struct uvd_run_options *options)
 	return -1;
 }
 
+static int join_refuse_report(const struct uvd_run_options *options)
+{
+	if (!options->report)
+		return 0;
+	fprintf(stderr,
+		"uverbsctl run: --report: the devices of --join %s exist already: give --report to the run that starts them\n",
+		options->join);
+	return -1;
+}
+
 /* A run has the lock for a moment, unless it is stopped: does not wait for that for ever. Returns 0, or -1 and errno. */
 static int join_take_lock(int fd)
 {
@@ -193,8 +203,8 @@ int uvd_run_join(struct uvd_run_launch *l)
 	l->joined = l->link >= 0;
 	if (!l->joined && errno == EAGAIN)
 		return join_complain(addr.sun_path, ETIMEDOUT);
-	if (l->joined &&
-	    (join_refuse_plugins(l->options) || join_refuse_trace(l->options) || join_refuse_pcap(l->options)))
+	if (l->joined && (join_refuse_plugins(l->options) || join_refuse_trace(l->options) ||
+			  join_refuse_pcap(l->options) || join_refuse_report(l->options)))
 		return -1;
 	if (!l->joined)
 		l->join_sock = listen_at(&addr);

@@ -290,7 +290,7 @@ static int launch_prepare(struct uvd_run_launch *l)
 	getrlimit(RLIMIT_FSIZE, &fsize);
 	raised = (struct rlimit){ fsize.rlim_max, fsize.rlim_max };
 	setrlimit(RLIMIT_FSIZE, &raised);
-	err = uvd_run_filter_make(l->windows, &l->filter) ?: launch_share_notif(l);
+	err = uvd_run_filter_make(l->windows, l->options->report, &l->filter) ?: launch_share_notif(l);
 	setrlimit(RLIMIT_FSIZE, &fsize);
 	return err;
 }

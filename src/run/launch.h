@@ -34,7 +34,7 @@ struct uvd_run_launch {
 	char join_path[108];
 };
 
-/* outputs.c: --trace and --pcap of the engine. */
+/* outputs.c: --trace and --pcap of the engine; report.c: --report. */
 struct uvd_run_outputs {
 	struct uvd_recorder *recorder; /* NULL: no --trace */
 	struct uvd_capture *capture; /* NULL: no --pcap */
@@ -42,6 +42,8 @@ struct uvd_run_outputs {
 	dev_t pcap_dev; /* the capture's file */
 	ino_t pcap_ino;
 	struct uvd_log *log;
+	int report; /* the report's file */
+	bool owns_report; /* it is not stderr */
 };
 /* path: NULL for none. Return 0, or a negative errno after a message. */
 int uvd_run_record(struct uvd_run_outputs *o, struct uvd_run_engine *e, const char *path);
@@ -49,6 +51,14 @@ int uvd_run_capture(struct uvd_run_outputs *o, struct uvd_run_engine *e, const c
 /* Call when all files are closed, so that the trace has their ends. */
 void uvd_run_record_end(struct uvd_run_outputs *o);
 void uvd_run_capture_end(struct uvd_run_outputs *o);
+
+/* Begins to observe, and sets e->report, if there are options for a report. Returns 0, or a negative errno after a message. */
+int uvd_run_report_begin(struct uvd_run_outputs *o, struct uvd_run_engine *e, const struct uvd_run_options *options);
+/*
+ * Writes the report. Call it when all files are closed, before the engine ends. Returns whether it has findings, or could
+ * not be written.
+ */
+bool uvd_run_report_finish(struct uvd_run_outputs *o, struct uvd_run_engine *e, enum uvd_report_format format);
 
 /* The main functions of the processes; they do not return. */
 void uvd_run_guardian_main(struct uvd_run_launch *l) __attribute__((noreturn));

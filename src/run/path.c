@@ -114,6 +114,9 @@ void uvd_run_decode(const struct seccomp_data *data, struct uvd_run_args *args)
 	case SYS_io_uring_setup:
 		*args = (struct uvd_run_args){ .op = UVD_RUN_RING };
 		break;
+	case SYS_exit_group:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_EXIT, .fd = a[0] & 0xff };
+		break;
 	case SYS_fcntl:
 		*args = (struct uvd_run_args){ .op = UVD_RUN_DUP, .fd = a[0], .mode = a[2] };
 		args->flags = (unsigned int)a[1] == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0;

@@ -28,6 +28,7 @@ enum uvd_run_op {
 	UVD_RUN_EXEC,
 	UVD_RUN_CLOSE, /* fd: the number that is closed or replaced; -1: any */
 	UVD_RUN_RING, /* io_uring_setup() */
+	UVD_RUN_EXIT, /* exit_group(); fd: its status */
 };
 
 /* A trapped call, decoded: calls that do the same have the same form. */

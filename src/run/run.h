@@ -19,9 +19,10 @@
 #include <uverbsd/config.h>
 #include <uverbsd/log.h>
 #include "account/account.h"
+#include "report/report.h"
 
-/* Our own exit statuses, the same as those of env(1), nohup(1) and timeout(1). */
-enum { UVD_RUN_FAILED = 125, UVD_RUN_CANNOT_EXEC = 126, UVD_RUN_NOT_FOUND = 127 };
+/* Our own exit statuses: from 125 on the same as those of env(1), nohup(1) and timeout(1). */
+enum { UVD_RUN_FINDINGS = 99, UVD_RUN_FAILED = 125, UVD_RUN_CANNOT_EXEC = 126, UVD_RUN_NOT_FOUND = 127 };
 
 struct uvd_options;
 
@@ -32,6 +33,9 @@ struct uvd_run_options {
 	const char *join; /* NULL: an engine of its own */
 	const char *trace; /* record all calls into this file, an absolute path; NULL: no */
 	const char *pcap; /* write the soft engine's traffic into this file, an absolute path; NULL: no */
+	const char *report; /* write a report into this file, an absolute path; "-": on stderr; NULL: no */
+	enum uvd_report_format report_format;
+	bool report_fails; /* exit with UVD_RUN_FINDINGS instead of 0 if it has findings */
 	bool mount; /* mount the devices' folders in a mount namespace of PROGRAM's */
 	unsigned int busy_poll; /* how long, in us, the engine polls for PROGRAM's next call before it sleeps */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */

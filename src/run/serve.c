@@ -58,6 +58,9 @@ static long run_server_answer_call(struct uvd_run_tree *tree)
 	case UVD_RUN_CLOSE:
 		uvd_run_caller_closes(tree, args.fd);
 		return UVD_RUN_CONTINUE;
+	case UVD_RUN_EXIT:
+		uvd_run_report_exit(tree, args.fd);
+		return UVD_RUN_CONTINUE;
 	case UVD_RUN_RING:
 		tree->many_ways = true;
 		return UVD_RUN_CONTINUE;

@@ -75,7 +75,7 @@ static struct tree tree_start(const char *path)
 	struct tree tree = {};
 
 	uvd_run_windows(windows, &limit);
-	MUST(!uvd_run_filter_make(windows, &prog) && !socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) && !pipe(go));
+	MUST(!uvd_run_filter_make(windows, false, &prog) && !socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) && !pipe(go));
 	tree.pid = fork();
 	if (!tree.pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);

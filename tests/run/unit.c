@@ -81,7 +81,7 @@ START_TEST(filter_is_made)
 	struct sock_fprog prog;
 
 	uvd_run_windows(w, &r);
-	ck_assert_int_eq(uvd_run_filter_make(w, &prog), 0);
+	ck_assert_int_eq(uvd_run_filter_make(w, false, &prog), 0);
 	ck_assert_uint_gt(prog.len, 20);
 	free(prog.filter);
 }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* --report: where it is written, and what it has to ask about processes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run/launch.h"
+#include "util/util.h"
+
+/* From /proc/PID/stat. The name of the program is in it, with any characters: the last `)` ends it. */
+struct report_stat {
+	char state;
+	unsigned int flags; /* of the kernel's struct task_struct */
+	uint64_t started; /* ticks since the boot */
+};
+
+static bool report_stat_read(pid_t pid, struct report_stat *stat)
+{
+	char path[32], text[1024];
+	const char *end;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n < 0 ? 0 : n] = 0;
+	end = strrchr(text, ')');
+	return end &&
+	       sscanf(end, ") %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+		      &stat->state, &stat->flags, &stat->started) == 3;
+}
+
+static uint64_t report_started(void *arg, pid_t pid)
+{
+	struct report_stat stat;
+
+	return report_stat_read(pid, &stat) ? stat.started : 0;
+}
+
+/* The process's last file is closed before it is a zombie, when it has PF_EXITING already. */
+static bool report_runs(void *arg, pid_t pid)
+{
+	enum { PF_EXITING = 4 };
+	struct report_stat stat;
+
+	return report_stat_read(pid, &stat) && !(stat.flags & PF_EXITING) && stat.state != 'Z' && stat.state != 'X';
+}
+
+/* Opens FILE at the beginning, so that a wrong name is told before PROGRAM runs. */
+static int report_open(struct uvd_run_outputs *o, const char *path)
+{
+	int fd;
+
+	o->owns_report = strcmp(path, "-") != 0;
+	fd = o->owns_report ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : STDERR_FILENO;
+	o->report = fd;
+	return fd < 0 ? -errno : 0;
+}
+
+int uvd_run_report_begin(struct uvd_run_outputs *o, struct uvd_run_engine *e, const struct uvd_run_options *options)
+{
+	const struct uvd_report_config config = {
+		.program = uvd_run_program_name,
+		.started = report_started,
+		.runs = report_runs,
+	};
+	int err;
+
+	if (!options->report)
+		return 0;
+	err = report_open(o, options->report);
+	if (!err)
+		e->report = uvd_report_new(&e->core, &config, &err);
+	if (err)
+		uvd_logf(e->log, UVD_ERR, "--report=%s: %s", options->report, uvd_errno_name(err));
+	return err;
+}
+
+void uvd_run_report_exit(struct uvd_run_tree *tree, int status)
+{
+	if (tree->engine->report && uvd_run_caller(tree))
+		uvd_report_exits(tree->engine->report, uvd_caller_tgid(&tree->call->caller), status);
+}
+
+bool uvd_run_report_finish(struct uvd_run_outputs *o, struct uvd_run_engine *e, enum uvd_report_format format)
+{
+	bool is_bad;
+	int err;
+
+	uvd_report_end(e->report);
+	err = uvd_report_write(e->report, o->report, format);
+	if (err)
+		uvd_logf(e->log, UVD_ERR, "--report: not written: %s", uvd_errno_name(err));
+	is_bad = err || uvd_report_findings(e->report);
+	uvd_report_free(e->report);
+	e->report = NULL;
+	if (o->owns_report)
+		close(o->report);
+	return is_bad;
+}
