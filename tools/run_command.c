@@ -31,12 +31,13 @@ int uvd_cmd_run(int argc, char **argv)
 					.report = o.report[0] ? o.report : NULL,
 					.report_format = o.report_format,
 					.report_fails = o.report_fails,
+					.report_stacks = o.report_stacks,
 					.mount = o.mount,
 					.busy_poll = o.busy_poll,
 					.granted = o.granted,
 					.limits = o.limits,
 					.log_level = o.log_level };
-	if (o.report_fails && !run.report)
+	if ((o.report_fails || o.report_stacks) && !run.report)
 		run.report = "-";
 	if (o.first_arg < argc) {
 		status = uvd_run(&run, argv + o.first_arg);

@@ -15,6 +15,7 @@
  *                           uvd_cpu_spawn()
  *   registers of a signal   uvd_cpu_signal_arg()    broker/loader.c: a call that a filter traps;
  *                           and its neighbours      util/crash.c: where was the crash?
+ *   numbers of registers    UVD_CPU_DWARF_SP        report/unwind.c: in unwind tables
  *   page size               uvd_cpu_page_size()     what is mapped, and what the kernel rounds to pages
  *                           UVD_CPU_PAGE_MIN        reads that must not cross the end of a page
  *   huge pages              uvd_cpu_huge_page()     pin/umem.c: IBV_ACCESS_HUGETLB
@@ -173,6 +174,13 @@ void uvd_cpu_signal_return(ucontext_t *context, long result);
 uintptr_t uvd_cpu_signal_pc(const ucontext_t *context);
 /* Where the function returns to whose first instruction is pc. Reads the stack if the CPU keeps that there. */
 uintptr_t uvd_cpu_signal_caller(const ucontext_t *context);
+
+/* The number of the stack pointer in DWARF. */
+#if defined(__x86_64__)
+enum { UVD_CPU_DWARF_SP = 7 };
+#elif defined(__aarch64__)
+enum { UVD_CPU_DWARF_SP = 31 };
+#endif
 
 /* ---- memory and processors --------------------------------------------------------------------------------------- */
 

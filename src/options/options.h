@@ -101,6 +101,7 @@ struct uvd_options {
 	char pcap[PATH_MAX]; /* "": no capture */
 	char report[PATH_MAX]; /* "": no report; "-": on stderr */
 	int report_format; /* enum uvd_report_format */
+	bool report_stacks; /* it names where objects were created */
 	bool report_fails; /* exit with UVD_RUN_FINDINGS if there are findings */
 	bool mount; /* mount the devices' folders for PROGRAM */
 	unsigned int busy_poll; /* microseconds */

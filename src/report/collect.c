@@ -241,7 +241,7 @@ static void report_explained(struct uvd_observer *o, const struct uvd_observed_r
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
-static struct report_object **report_object_at(struct uvd_report *r, const struct uvd_uobject *self)
+struct report_object **uvd_report_object_at(struct uvd_report *r, const struct uvd_uobject *self)
 {
 	struct report_object **at = &r->objects[report_bucket(self)];
 
@@ -269,7 +269,7 @@ static void report_add_issue(struct report_process *p, enum report_issue_kind ki
 static void report_demand(struct uvd_report *r, const struct uvd_object_facts *qp, int sign)
 {
 	for (int i = 0; i < 2; i++) {
-		struct report_object *cq = qp->cqs[i] ? *report_object_at(r, qp->cqs[i]) : NULL;
+		struct report_object *cq = qp->cqs[i] ? *uvd_report_object_at(r, qp->cqs[i]) : NULL;
 
 		if (!cq)
 			continue;
@@ -294,7 +294,10 @@ static void report_object_made(struct uvd_observer *o, const struct uvd_observed
 	if (made) {
 		made->self = object->self;
 		made->process = p;
-		*report_object_at(r, object->self) = made;
+		made->serial = ++r->serial;
+		if (r->config.stacks && object->has_handle)
+			uvd_report_stack_made(made);
+		*uvd_report_object_at(r, object->self) = made;
 		r->num_objects++;
 	} else {
 		r->lost++;
@@ -316,7 +319,7 @@ static void report_qp_ends(struct uvd_observer *o, const struct uvd_uobject *sel
 	struct report_object *qp;
 
 	uvd_lock(&r->lock);
-	qp = *report_object_at(r, self);
+	qp = *uvd_report_object_at(r, self);
 	if (qp) {
 		qp->has_work = true;
 		qp->work = *work;
@@ -368,7 +371,8 @@ static void report_unread(struct report_process *p, const struct uvd_observed_ob
 }
 
 /* An object without a handle is an event file, whose close by the client the engine does not see. */
-static void report_object_left(struct uvd_report *r, struct report_file *file, const struct uvd_observed_object *object)
+static void report_object_left(struct uvd_report *r, struct report_file *file, const struct uvd_observed_object *object,
+			       struct report_object *ended)
 {
 	const bool was_alive = report_file_outlived(r, file);
 	struct report_process *p = file->process;
@@ -383,6 +387,8 @@ static void report_object_left(struct uvd_report *r, struct report_file *file, c
 	if (!left)
 		return;
 	*left = (struct report_left){ .id = object->id, .handle = object->handle, .was_alive = was_alive };
+	left->stack = ended->stack;
+	ended->stack = NULL;
 	memcpy(left->values, object->facts->values, sizeof(left->values));
 	uvd_report_copy_text(left->type, sizeof(left->type), object->type);
 	p->left[p->num_listed++] = left;
@@ -395,7 +401,7 @@ static void report_object_ended(struct uvd_observer *o, const struct uvd_observe
 	struct report_file *file;
 
 	uvd_lock(&r->lock);
-	at = report_object_at(r, object->self);
+	at = uvd_report_object_at(r, object->self);
 	ended = *at;
 	file = ended ? report_file_get(r, object->file) : NULL;
 	if (file) {
@@ -406,10 +412,11 @@ static void report_object_ended(struct uvd_observer *o, const struct uvd_observe
 		if (object->unread)
 			report_unread(file->process, object);
 		if (object->has_handle && object->why == UVD_REMOVE_CLOSE)
-			report_object_left(r, file, object);
+			report_object_left(r, file, object, ended);
 	}
 	if (ended) {
 		*at = ended->next;
+		uvd_report_stack_free(r, ended->stack);
 		free(ended);
 		r->num_objects--;
 	}
@@ -448,6 +455,8 @@ struct uvd_report *uvd_report_new(struct uvd_engine *engine, const struct uvd_re
 void uvd_report_end(struct uvd_report *r)
 {
 	uvd_observer_remove(r->engine, &r->observer);
+	if (r->config.stacks)
+		uvd_report_unwind(r);
 	uvd_report_judge(r);
 }
 
@@ -483,12 +492,16 @@ int uvd_report_write(struct uvd_report *r, int fd, enum uvd_report_format format
 	return n < 0 ? -errno : 0;
 }
 
-static void report_process_free(struct report_process *p)
+static void report_process_free(struct uvd_report *r, struct report_process *p)
 {
 	if (!p)
 		return;
-	for (unsigned int i = 0; i < p->num_listed; i++)
+	for (unsigned int i = 0; i < p->num_listed; i++) {
+		uvd_report_stack_free(r, p->left[i]->stack);
+		free(p->left[i]->frames);
 		free(p->left[i]);
+	}
+	uvd_report_maps_put(p->maps);
 	for (unsigned int i = 0; i < p->num_reasons; i++)
 		free(p->reasons[i]);
 	for (unsigned int i = 0; i < p->num_verbs; i++)
@@ -501,8 +514,8 @@ void uvd_report_free(struct uvd_report *r)
 	if (!r)
 		return;
 	for (unsigned int i = 0; i < r->num_processes; i++)
-		report_process_free(r->processes[i]);
-	report_process_free(r->others);
+		report_process_free(r, r->processes[i]);
+	report_process_free(r, r->others);
 	for (unsigned int i = 0; i < REPORT_BUCKETS; i++) {
 		for (struct report_file *f = r->files[i], *next; f; f = next) {
 			next = f->next;
@@ -510,6 +523,7 @@ void uvd_report_free(struct uvd_report *r)
 		}
 		for (struct report_object *object = r->objects[i], *next; object; object = next) {
 			next = object->next;
+			uvd_report_stack_free(r, object->stack);
 			free(object);
 		}
 	}

@@ -19,6 +19,40 @@ enum {
 	REPORT_OBJECTS = 65536, /* that live at one moment */
 	REPORT_NAME = 64,
 	REPORT_SAMPLE = 512,
+	REPORT_FRAMES = 32, /* of a stack */
+	REPORT_STACK = 16384, /* bytes of a stack that are kept */
+	REPORT_STACKS = 64 << 20, /* bytes of all stacks */
+	REPORT_MODULES = 512, /* files that a process has mapped */
+	REPORT_BUILD_ID = 32, /* bytes */
+};
+
+/* A file of code that a process has mapped. */
+struct report_module {
+	uint64_t start, end;
+	char *path;
+	uint8_t id[REPORT_BUILD_ID]; /* its build id */
+	unsigned int id_len; /* 0: it has none */
+};
+
+/* The modules of a process at some moment. Constant, but for refs, which the report's lock protects. */
+struct report_maps {
+	unsigned int refs, num;
+	uint64_t hash; /* of what is mapped where */
+	struct report_module modules[];
+};
+
+/* A copy of the top of a stack. stack.c makes it while its thread waits, unwind.c unwinds it at the end. */
+struct report_stack {
+	struct report_maps *maps; /* a reference */
+	uint64_t pc, sp; /* at the system call */
+	size_t len;
+	uint8_t bytes[]; /* from sp on */
+};
+
+struct report_frame {
+	char function[2 * REPORT_NAME], file[4 * REPORT_NAME], module[2 * REPORT_NAME]; /* "": not known */
+	int line;
+	uint64_t offset; /* in the module */
 };
 
 /* What can be wrong with an object. The table in judge.c has their texts. */
@@ -60,6 +94,9 @@ struct report_left {
 	uint32_t handle;
 	uint64_t values[2];
 	bool was_alive; /* the process had not ended: it has closed the device itself */
+	struct report_stack *stack; /* of the call that made it; NULL: not known */
+	struct report_frame *frames; /* num_frames of them */
+	unsigned int num_frames;
 };
 
 enum report_end { REPORT_LIVES, REPORT_EXITED, REPORT_GONE /* killed, as far as is known */ };
@@ -68,6 +105,7 @@ struct report_process {
 	pid_t pid;
 	uint64_t started;
 	char program[REPORT_NAME];
+	struct report_maps *maps; /* the latest that a stack was taken with, a reference; NULL: none */
 	unsigned int files; /* open now */
 	enum report_end end;
 	int status; /* EXITED */
@@ -96,6 +134,8 @@ struct report_file {
 struct report_object {
 	struct report_object *next;
 	const struct uvd_uobject *self;
+	uint64_t serial; /* no other object of the report has it */
+	struct report_stack *stack; /* NULL: not known */
 	struct report_process *process;
 	uint64_t demand, most; /* CQ: requests that its QPs can have at once: now, and at most */
 	bool has_work; /* QP */
@@ -116,6 +156,8 @@ struct uvd_report {
 	struct report_file *files[REPORT_BUCKETS];
 	struct report_object *objects[REPORT_BUCKETS];
 	unsigned int num_objects;
+	uint64_t serial; /* the last that was given */
+	uint64_t stack_bytes, stacks_lost; /* the second: they would have been too many */
 	uint64_t lost; /* observations for which there was no memory */
 	json_t *document; /* after the end; NULL: no memory */
 	uint64_t findings;
@@ -123,6 +165,17 @@ struct uvd_report {
 
 /* Copies a text of a client's or a plug-in's: only characters that can be printed, others become '?'. */
 void uvd_report_copy_text(char *to, size_t size, const char *from);
+/* Returns where the record of the object is, or would be added. Caller holds the lock. */
+struct report_object **uvd_report_object_at(struct uvd_report *r, const struct uvd_uobject *self);
+
+/* stack.c. Caller holds the lock. made: the calling thread makes this object, whose stack is wanted. */
+void uvd_report_stack_made(const struct report_object *object);
+void uvd_report_stack_free(struct uvd_report *r, struct report_stack *stack);
+void uvd_report_maps_put(struct report_maps *maps);
+/* unwind.c: finds the frames of all objects that are left. Takes REPORT_UNWIND_MS at most. */
+void uvd_report_unwind(struct uvd_report *r);
+enum { REPORT_UNWIND_MS = 10000 };
+
 /* judge.c: makes r->document, and counts the findings. */
 void uvd_report_judge(struct uvd_report *r);
 /* text.c and junit.c */

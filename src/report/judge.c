@@ -106,6 +106,27 @@ static void judge_left(struct judge *j, const struct report_process *p)
 			     more, bytes));
 }
 
+static json_t *judge_stack(const struct report_left *left)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < left->num_frames; i++) {
+		const struct report_frame *frame = &left->frames[i];
+		json_t *json = json_object();
+
+		json_object_set_new(json, "module", json_string(frame->module));
+		json_object_set_new(json, "offset", judge_number(frame->offset));
+		if (*frame->function)
+			json_object_set_new(json, "function", json_string(frame->function));
+		if (*frame->file) {
+			json_object_set_new(json, "file", json_string(frame->file));
+			json_object_set_new(json, "line", json_integer(frame->line));
+		}
+		json_array_append_new(list, json);
+	}
+	return list;
+}
+
 static json_t *judge_object(const struct report_left *left)
 {
 	json_t *json = json_object();
@@ -124,6 +145,8 @@ static json_t *judge_object(const struct report_left *left)
 	} else if (left->id == UVERBS_OBJECT_CQ) {
 		json_object_set_new(json, "cqe", judge_number(left->values[0]));
 	}
+	if (left->num_frames)
+		json_object_set_new(json, "stack", judge_stack(left));
 	return json;
 }
 
@@ -292,5 +315,6 @@ void uvd_report_judge(struct uvd_report *r)
 	json_object_set_new(r->document, "findings", judge_number(r->findings));
 	json_object_set_new(r->document, "notices", judge_number(notices));
 	json_object_set_new(r->document, "lost", judge_number(r->lost));
+	json_object_set_new(r->document, "stacks_lost", judge_number(r->stacks_lost));
 	json_object_set_new(r->document, "processes", list);
 }

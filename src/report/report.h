@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct uvd_caller;
 struct uvd_engine;
 struct uvd_report;
 
@@ -28,12 +29,20 @@ struct uvd_report_config {
 	/* Does it run, and not exit at this moment? False if that is not known. */
 	bool (*runs)(void *arg, pid_t pid);
 	void *arg;
+	bool stacks; /* the transport calls uvd_report_take_stack() */
 };
 
 /* Returns NULL on failure: *err is -ENOMEM, or -EBUSY (too many observers). *config may go. */
 struct uvd_report *uvd_report_new(struct uvd_engine *engine, const struct uvd_report_config *config, int *err);
 /* The process exits by itself, with this status. Call it before its files are closed. */
 void uvd_report_exits(struct uvd_report *r, pid_t pid, int status);
+/* Can this build tell where objects were created (config.stacks)? */
+bool uvd_report_has_stacks(void);
+/*
+ * Keeps the stack of the caller, whose call the calling thread has just carried out, if the call has made objects. Call it
+ * before the answer. Accesses the client's memory.
+ */
+void uvd_report_take_stack(struct uvd_report *r, struct uvd_caller *caller);
 /* Ends the observation. Call it when all files are closed, and before uvd_engine_fini(). */
 void uvd_report_end(struct uvd_report *r);
 /* Writes the report, after uvd_report_end(). Returns 0 or a negative errno. */

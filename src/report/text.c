@@ -35,6 +35,23 @@ static void text_issues(const json_t *process, const char *key, const char *word
 		fprintf(out, "  %s: %s: %s\n", word, text_string(issue, "code"), text_string(issue, "text"));
 }
 
+static void text_stack(const json_t *object, FILE *out)
+{
+	json_t *frame;
+	size_t i;
+
+	json_array_foreach(json_object_get(object, "stack"), i, frame) {
+		fprintf(out, "      #%zu %s", i, text_string(frame, "function"));
+		if (json_object_get(frame, "file"))
+			fprintf(out, " at %s:%" JSON_INTEGER_FORMAT, text_string(frame, "file"),
+				text_number(frame, "line"));
+		else
+			fprintf(out, " in %s+0x%" PRIx64, text_string(frame, "module"),
+				(uint64_t)text_number(frame, "offset"));
+		fputc('\n', out);
+	}
+}
+
 static void text_object(const json_t *object, FILE *out)
 {
 	const char *access = json_string_value(json_object_get(object, "access"));
@@ -49,6 +66,7 @@ static void text_object(const json_t *object, FILE *out)
 	else if (json_object_get(object, "cqe"))
 		fprintf(out, ": %" JSON_INTEGER_FORMAT " entries", text_number(object, "cqe"));
 	fputc('\n', out);
+	text_stack(object, out);
 }
 
 static void text_objects(const json_t *process, FILE *out)
@@ -132,6 +150,9 @@ void uvd_report_print_text(const json_t *document, FILE *out)
 	if (text_number(document, "lost"))
 		fprintf(out, "not complete: no memory, or too many objects, %" JSON_INTEGER_FORMAT " times\n",
 			text_number(document, "lost"));
+	if (text_number(document, "stacks_lost"))
+		fprintf(out, "without the stacks of %" JSON_INTEGER_FORMAT " objects: they would have been too many\n",
+			text_number(document, "stacks_lost"));
 	json_array_foreach(processes, i, process)
 		text_process(process, out);
 }

@@ -85,6 +85,8 @@ static long run_call_grant(struct uvd_run_tree *tree)
 /* first: the command is the first of its call. A loan answers the whole call, so a later command is not worth one. */
 static long run_call_finish(struct uvd_run_tree *tree, struct uvd_run_file *f, bool first, long result)
 {
+	if (tree->engine->report)
+		uvd_report_take_stack(tree->engine->report, &tree->call->caller);
 	if (!tree->call->grant.uobj)
 		return result;
 	if (!tree->call->grant.registration)

@@ -71,11 +71,16 @@ int uvd_run_report_begin(struct uvd_run_outputs *o, struct uvd_run_engine *e, co
 		.program = uvd_run_program_name,
 		.started = report_started,
 		.runs = report_runs,
+		.stacks = options->report_stacks,
 	};
 	int err;
 
 	if (!options->report)
 		return 0;
+	if (config.stacks && !uvd_report_has_stacks()) {
+		uvd_logf(e->log, UVD_ERR, "--report-stacks: this uverbsctl was built without libdw");
+		return -EOPNOTSUPP;
+	}
 	err = report_open(o, options->report);
 	if (!err)
 		e->report = uvd_report_new(&e->core, &config, &err);

@@ -35,6 +35,7 @@ struct uvd_run_options {
 	const char *pcap; /* write the soft engine's traffic into this file, an absolute path; NULL: no */
 	const char *report; /* write a report into this file, an absolute path; "-": on stderr; NULL: no */
 	enum uvd_report_format report_format;
+	bool report_stacks; /* it names where objects were created */
 	bool report_fails; /* exit with UVD_RUN_FINDINGS instead of 0 if it has findings */
 	bool mount; /* mount the devices' folders in a mount namespace of PROGRAM's */
 	unsigned int busy_poll; /* how long, in us, the engine polls for PROGRAM's next call before it sleeps */

@@ -2,7 +2,9 @@
 """`uverbsctl run --report`: what a process leaves, what has failed, and what is a finding."""
 import json
 import pathlib
+import platform
 import shutil
+import subprocess
 import xml.etree.ElementTree
 
 import pytest
@@ -71,6 +73,13 @@ def test_cqs_and_pds_that_nothing_uses_are_no_finding(run):
     assert (r.run.returncode, r.codes(), r.codes("notices"), left(r.process)) == (0, [], ["left-idle"], ["CQ", "PD"])
 
 
+def test_what_a_process_leaves_that_has_only_served_its_peers_is_no_finding(run):
+    r = Report(run, CLIENT, "leak-served")
+    assert (r.run.returncode, r.codes(), r.codes("notices")) == (0, [], ["left-by-responder"])
+    r = Report(run, CLIENT, "leak-used")
+    assert (r.run.returncode, r.codes(), left(r.process)) == (99, ["objects-left"], ["CQ", "MR", "PD", "QP", "QP"])
+
+
 @pytest.mark.parametrize("options", [(), ("--persona", "hfi1", "--link-layer", "ethernet")], ids=["rxe", "hfi1"])
 def test_a_qp_whose_sends_never_complete_is_a_finding_when_it_is_destroyed(run, options):
     r = Report(run, CLIENT, "stuck", options=options)
@@ -133,11 +142,88 @@ def test_a_report_that_cannot_be_written_is_a_failure(run):
     assert r.returncode == 99 and "--report: not written: ENOSPC" in r.stderr, r
 
 
+# ---- stacks ----------------------------------------------------------------------------------------------------------
+
+SOURCE = pathlib.Path(__file__).with_name("report_client.c")
+HAS_STACKS = subprocess.run(["ldd", BUILD / "tools/uverbsctl"], capture_output=True, text=True, check=True).stdout.count("libdw.so")
+stacks = pytest.mark.skipif(not HAS_STACKS or platform.machine() != "x86_64", reason="needs libdw and x86-64")
+
+
+def line_of(text):
+    number, = [i for i, line in enumerate(SOURCE.read_text(encoding="utf-8").splitlines(), 1) if text in line]
+    return number
+
+
+def stack_of(report, kind):
+    found, = [o for o in report.process["objects_left"] if o["type"] == kind]
+    return found["stack"]
+
+
+def own(stack):
+    """(function, line) of the frames in the client's source"""
+    return [(f["function"], f["line"]) for f in stack if f.get("file", "").endswith("report_client.c")]
+
+
+@stacks
+@pytest.mark.parametrize("options", [(), ("--persona", "hfi1"), ("--abi", "write")], ids=["rxe", "hfi1", "write"])
+def test_the_line_that_created_what_is_left_is_named(run, options):
+    r = Report(run, CLIENT, "leak", options=["--report-stacks", *options])
+    assert own(stack_of(r, "MR"))[0] == ("register_buffer", line_of("/* the leak */"))
+    assert own(stack_of(r, "MR"))[1] == ("main", line_of("mr = register_buffer(pd);"))
+    assert own(stack_of(r, "PD")) == [("main", line_of("pd = need(ibv_alloc_pd(c));"))]
+
+
+@stacks
+def test_a_stack_has_32_frames_at_most(run):
+    r = Report(run, CLIENT, "leak-deeply", options=["--report-stacks"])
+    assert len(stack_of(r, "MR")) == 32 and {f for f, _ in own(stack_of(r, "MR"))} == {"register_buffer", "register_deeply"}
+
+
+@stacks
+@pytest.mark.parametrize("then", ["rm %s", "cp /bin/true %s", "rm %s; mkfifo %s", "rm %s; head -c 5000 /dev/urandom >%s"],
+                         ids=["gone", "another", "fifo", "garbage"])
+def test_a_file_that_is_not_what_was_mapped_names_nothing(run, then):
+    copy = shutil.copy(CLIENT, run.folder)
+    r = Report(run, "sh", "-c", f"{copy} leak; " + then.replace("%s", copy), options=["--report-stacks"])
+    last = stack_of(r, "MR")[-1]
+    assert last["module"] == "report_client" and not {"function", "file"} & set(last) and last["offset"] > 0
+    assert own(stack_of(r, "MR")) == []
+
+
+@stacks
+def test_what_is_not_left_needs_no_stack_at_the_end(run):
+    r = Report(run, CLIENT, "none", options=["--report-stacks"])
+    assert (r.run.returncode, r.process["objects_left"], r.all["stacks_lost"]) == (0, [], 0)
+
+
+# ---- programs of README ----------------------------------------------------------------------------------------------
+
 PROGRAMS = ["ibv_rc_pingpong -g 0 -n 20", "ibv_ud_pingpong -g 0 -n 20", "ibv_srq_pingpong -g 0 -n 20", "ibv_rc_pingpong -g 0 -e -n 20",
             "ib_send_bw -x 0 -n 20", "ib_write_lat -x 0 -n 20"]
+MORE = ["ibv_uc_pingpong -g 0 -n 20", "ibv_rc_pingpong -g 0 -c -n 20", "ib_read_bw -x 0 -n 20", "ib_atomic_bw -x 0 -n 20",
+        "ib_write_bw -x 0 -n 20", "ib_send_lat -x 0 -n 20", "ib_read_lat -x 0 -n 20", "ib_atomic_lat -x 0 -n 20",
+        "ib_send_bw -x 0 -n 20 -c UD", "ib_send_bw -x 0 -n 20 -c UC", "ib_send_bw -x 0 -n 20 -e", "ib_write_bw -x 0 -n 20 -q 4"]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_stock_programs_have_no_findings(run, program):
     r = Report(run, "bash", "-c", pair(f"{program} -p $port"))
     assert (r.run.returncode, r.all["findings"], len(r.processes)) == (0, 0, 2), (r.run, r.all)
+
+
+@pytest.mark.parametrize("program", MORE)
+def test_more_stock_programs_have_no_findings(run, program):
+    test_stock_programs_have_no_findings(run, program)
+
+
+# Its tests of bandwidth end by time, and leave requests in flight.
+QPERF = """qperf -lp $port & server=$!
+for i in $(seq 3000); do grep -q ":$(printf %04X $port) .* 0A " /proc/net/tcp /proc/net/tcp6 && break; sleep 0.1; done
+qperf localhost -lp $port -cp 1 -t 1 rc_bw rc_lat uc_bw ud_bw rc_rdma_write_bw; status=$?
+qperf localhost -lp $port quit; wait $server; exit $status"""
+
+
+def test_qperf_has_no_findings(run):
+    port = pair("").split("\n")[0]
+    r = Report(run, "bash", "-c", f"{port}\n{QPERF}", options=["--persona", "hfi1"])
+    assert (r.run.returncode, r.all["findings"], len(r.processes) > 5) == (0, 0, True), (r.run, r.all)
