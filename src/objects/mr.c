@@ -72,18 +72,20 @@ static int req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigne
 	const uint64_t memlock = req->dev->ib.config.memlock;
 	struct uvd_engine *engine = req->dev->engine;
 	struct uvd_account *account = req->caller->account;
-	struct uvd_log *first_log = engine->settle ? NULL : engine->log; /* the second attempt tells */
+	struct uvd_why why;
 	int ret;
 
 	/* The file's account pays for the descriptors that uvd_pin() opens for a new address space. */
 	req->caller->account = req->file->account;
-	ret = uvd_pin(engine->mms, req->caller, first_log, memlock, start, length, access, umem);
+	ret = uvd_pin(engine->mms, req->caller, &why, memlock, start, length, access, umem);
 	if ((ret == -ENOMEM || ret == -EPERM) && engine->settle) {
 		if (ret == -ENOMEM)
 			engine->settle(engine);
-		ret = uvd_pin(engine->mms, req->caller, engine->log, memlock, start, length, access, umem);
+		ret = uvd_pin(engine->mms, req->caller, &why, memlock, start, length, access, umem);
 	}
 	req->caller->account = account;
+	if (ret && why.reason)
+		return uvd_refuse(req, ret, &why);
 	if (ret == -EFAULT)
 		return uvd_refuse(req, ret,
 				  &uvd_why(MR_MEMORY, { length }, { start },

@@ -12,8 +12,8 @@
 #include <uverbsd/mm.h>
 
 struct uvd_caller;
-struct uvd_log;
 struct uvd_mm_table;
+struct uvd_why;
 
 /*
  * Checks and charges [addr, addr + length) for `access` (enum ibv_access_flags), and fills *umem, which then has a
@@ -21,10 +21,10 @@ struct uvd_mm_table;
  * to umem-09). `memlock` (uvd_device_config.memlock) tells which limit holds: the caller's RLIMIT_MEMLOCK, as in the
  * kernel, none, or that many bytes.
  *   -EINVAL  the range wraps;
- *   -EPERM   RLIMIT_MEMLOCK is 0 and the caller lacks CAP_IPC_LOCK: a log line, as below;
+ *   -EPERM   RLIMIT_MEMLOCK is 0 and the caller lacks CAP_IPC_LOCK: *why, as below;
  *   -EINVAL  the range has no pages, or more than UINT_MAX;
  *   -ENOMEM  the pages charged to the caller's address space, plus those that the kernel has pinned for it (VmPin),
- *            would exceed the limit: a log line has used, asked, limit, uid and program;
+ *            would exceed the limit: *why (why may be NULL) has used, asked and limit;
  *   -EFAULT  a page of the range is not mapped with the permission that is needed.
  * Other errors are those of looking up the caller (-ESRCH, -EINTR, -ENOMEM). A failed call leaves no charge.
  *
@@ -33,8 +33,9 @@ struct uvd_mm_table;
  *   -EINVAL  implicit (addr 0, length ~0) with HUGETLB;
  *   -EOVERFLOW  the range wraps;
  *   -EINVAL  no pages.
+ * With any other result *why has no reason.
  */
-int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log, uint64_t memlock, uint64_t addr,
+int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_why *why, uint64_t memlock, uint64_t addr,
 	    uint64_t length, unsigned int access, struct uvd_umem *umem);
 /* Uncharges the address space that uvd_pin() charged, whichever process calls, and puts the reference. */
 void uvd_unpin(struct uvd_umem *umem);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include <uverbsd/log.h>
 
 #include "client/client.h"
 #include "cpu/cpu.h"
+#include "explain/explain.h"
 #include "pin/pin.h"
 #include "util/util.h"
 
@@ -30,22 +29,20 @@ static const struct limit_text of_client = {
 };
 static const struct limit_text of_device = { "the device's limit (--memlock)", "--memlock unlimited, or more bytes" };
 
-/* Users of RDMA ask about this failure most often, so the line has every number and the remedy. */
-static void log_over_limit(struct uvd_log *log, const struct uvd_caller *c, const struct limit_text *text,
-			   const struct uvd_identity *id, int err, uint64_t used, uint64_t asked, uint64_t limit)
+/* Users of RDMA ask about this failure most often, so the reason has every number and the remedy. */
+static int over_limit(struct uvd_why *why, const struct limit_text *text, int err, uint64_t used, uint64_t asked,
+		      uint64_t limit)
 {
-	uint64_t kib = uvd_cpu_page_size() / 1024;
+	const uint64_t kib = uvd_cpu_page_size() / 1024;
 
-	uvd_log_of_user(log, c->log_user, UVD_WARN,
-			"%s (pid %d, uid %u): no more memory can be registered (%s): "
-			"%" PRIu64 " KiB (%" PRIu64 " pages) in use, %" PRIu64 " KiB (%" PRIu64 " pages) asked for, "
-			"%s is %" PRIu64 " KiB (%" PRIu64 " pages); raise it: %s",
-			id->comm, (int)id->tgid, id->uid, uvd_errno_name(err), used * kib, used, asked * kib, asked,
-			text->name, limit * kib, limit, text->remedy);
+	if (why)
+		*why = uvd_why(MEMLOCK, { asked * kib }, { used * kib }, { .word = text->name }, { limit * kib },
+			       { .word = text->remedy });
+	return err;
 }
 
 /* Charges the pages to mm if the limit allows it. Returns 0 or a negative errno. */
-static int umem_charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *log, uint64_t pages,
+static int umem_charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_why *why, uint64_t pages,
 		       const struct limit_text *text, uint64_t limit_bytes)
 {
 	uint64_t sum, limit = limit_bytes / uvd_cpu_page_size();
@@ -61,8 +58,7 @@ static int umem_charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *
 		sum += id.vm_pin_pages;
 		if (sum <= limit || uvd_caller_capable_as(c, &id, CAP_IPC_LOCK))
 			return 0;
-		log_over_limit(log, c, text, &id, -ENOMEM, sum - pages, pages, limit);
-		err = -ENOMEM;
+		err = over_limit(why, text, -ENOMEM, sum - pages, pages, limit);
 	}
 	uvd_mm_charge(mm, -(int64_t)pages);
 	return err;
@@ -104,19 +100,17 @@ static int pin_on_demand(struct uvd_mm_table *mms, struct uvd_caller *c, uint64_
 }
 
 /* As can_do_mlock(), for a client whose RLIMIT_MEMLOCK is 0. Returns 0, -EPERM, or why that cannot be known. */
-static int may_pin_any(struct uvd_caller *c, struct uvd_log *log, uint64_t pages)
+static int may_pin_any(struct uvd_caller *c, struct uvd_why *why, uint64_t pages)
 {
 	struct uvd_identity id;
 	int err = uvd_caller_identity(c, &id);
 
-	if (!err && !uvd_caller_capable_as(c, &id, CAP_IPC_LOCK)) {
-		log_over_limit(log, c, &of_client, &id, -EPERM, 0, pages, 0);
-		err = -EPERM;
-	}
+	if (!err && !uvd_caller_capable_as(c, &id, CAP_IPC_LOCK))
+		err = over_limit(why, &of_client, -EPERM, 0, pages, 0);
 	return err;
 }
 
-int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log, uint64_t memlock, uint64_t addr,
+int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_why *why, uint64_t memlock, uint64_t addr,
 	    uint64_t length, unsigned int access, struct uvd_umem *umem)
 {
 	uint64_t page = uvd_cpu_page_size(), end = addr + length, aligned_end = (end + page - 1) & -page;
@@ -126,6 +120,8 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 	bool shared;
 	int err;
 
+	if (why)
+		why->reason = NULL;
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return pin_on_demand(mms, c, addr, length, access, umem);
 	if (end < addr || aligned_end < end)
@@ -133,7 +129,7 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 	err = clients ? uvd_caller_memlock(c, &limit) : 0;
 	if (err)
 		return err;
-	err = limit ? 0 : may_pin_any(c, log, pages);
+	err = limit ? 0 : may_pin_any(c, why, pages);
 	if (err)
 		return err;
 	if (!pages || pages > UINT_MAX)
@@ -142,7 +138,7 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 	mm = uvd_mm_get(mms, c);
 	if (!mm)
 		return -errno;
-	err = umem_charge(mm, c, log, pages, clients ? &of_client : &of_device, limit);
+	err = umem_charge(mm, c, why, pages, clients ? &of_client : &of_device, limit);
 	if (!err) {
 		err = uvd_check_range(c, addr, length, writable, &shared);
 		if (!err && shared)
