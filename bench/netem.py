@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Goodput of two engines of ours over a link that loses, doubles, reorders and delays packets, and of an engine and the kernel's rxe
-over the same link. As root: tests/vm/run-in-vm --rxe --modprobe veth --modprobe sch_netem -- bench/netem.py [ROUNDS]
+over the same link. As root: tests/vm/run-in-vm --timeout 3000 --rxe --modprobe veth --modprobe sch_netem -- bench/netem.py [ROUNDS]
 
 Prints a table: MB/s of messages of 64 KiB, path MTU 1024, medians. Both ends of the link do what a row says.
 """
