@@ -158,9 +158,10 @@ UVD_REASON(MR_MEMORY, "mr-memory", "{length} bytes at {start:x} are not all mapp
 UVD_REASON(MR_LENGTH, "mr-length",
 	   "a region of {length} bytes at {start:x} is empty, too long, or exceeds the address space",
 	   "correct the address or the length", "umem.c: ib_umem_get()")
-UVD_REASON(MEMLOCK, "memlock",
-	   "no more memory can be registered: {asked} KiB were asked for, {used} KiB are in use, and {which:s} is {limit} KiB",
-	   "raise it: {how:s}", "umem.c: ib_umem_get()")
+UVD_REASON(
+	MEMLOCK, "memlock",
+	"no more memory can be registered: {asked} KiB were asked for, {used} KiB are in use, and {which:s} is {limit} KiB",
+	"raise it: {how:s}", "umem.c: ib_umem_get()")
 
 /* queues */
 UVD_REASON(QP_NO_QUEUES, "qp-no-queues", "all numbers of cap are 0", "ask for one send or receive at least",

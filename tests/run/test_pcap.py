@@ -212,8 +212,8 @@ def test_the_example_of_the_documentation_prints_what_it_says(run):
 SEND_ONLY, WRITE_ONLY, ACKNOWLEDGE = 4, 10, 17
 
 
-@pytest.mark.parametrize("mistake, opcodes", (("qpn_wrong", [SEND_ONLY]), ("psns_differ", [SEND_ONLY]), ("peer_in_init", [SEND_ONLY]), ("gid_wrong", [SEND_ONLY]),
-                                              ("r_key_unknown", [WRITE_ONLY, ACKNOWLEDGE])))
+@pytest.mark.parametrize("mistake, opcodes", (("qpn_wrong", [SEND_ONLY]), ("psns_differ", [SEND_ONLY]), ("peer_in_init", [SEND_ONLY]),
+                                              ("gid_wrong", [SEND_ONLY]), ("r_key_unknown", [WRITE_ONLY, ACKNOWLEDGE])))
 def test_requests_that_fail_are_in_the_file(run, mistake, opcodes):
     """Who drops or refuses a request does so after it was on the wire. A request is there once or for each retry that has its bytes."""
     path = pathlib.Path(run.folder) / "failed.pcap"
