@@ -7,7 +7,7 @@ import pytest
 
 from conftest import MISTAKES
 
-# For whom the explanation is: a, whose request fails, or b, its responder, or the CQ. Then the status or event, the reason, and words of the
+# For whom the explanation is: a, whose request fails, b, its responder, or the CQ. Then the status or event, the reason, and words of the
 # text: what was asked or found, and the remedy.
 KEY = "use the key that ibv_reg_mr() has returned"
 PD = "register the memory with the PD of the QP"
