@@ -97,7 +97,7 @@ UVD_REASON(
 UVD_REASON(RNR, "rnr", "no receive was posted at QP {qpn:x} of the peer: {retries} RNR retries",
 	   "post receives before the peer sends, or set rnr_retry to 7", "rxe_comp.c: rxe_completer(), IBTA 9.7.5.2.8")
 UVD_REASON(NETWORK_LOST, "network-lost", "a filter of this device has lost the request ({retries} retries)",
-	   "see `uverbsctl filter list`", "docs/filters.md")
+	   "see `uverbsctl filter list`", "docs/testing-your-program.md")
 
 /* ---- events and queues -------------------------------------------------------------------------------------------- */
 

@@ -58,6 +58,11 @@ static bool is_explained(uint32_t qpn, const char *code)
 	return found;
 }
 
+bool was_explained(const struct end *end, const char *code)
+{
+	return is_explained(end->qp->qp_num, code);
+}
+
 void expect_why(const struct end *end, const char *code, const char *on_wire)
 {
 	const char *want = bed_is_on_wire() ? on_wire : code;

@@ -426,7 +426,7 @@ def left_as_found(device):
     finally:
         device.end_programs()
     until(device.idle, "an idle device")
-    assert not re.search("(?i)error|assert|leak", device.log()[log:]), device.log()[log:]
+    assert not re.search(r"(?i)\berror: |assert|leak|sanitizer", device.log()[log:]), device.log()[log:]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 #include "backends/soft/transport/transport.h"
+#include "explain/explain.h"
 
 struct rc {
 	struct soft_mover *m;
@@ -124,14 +125,26 @@ static struct soft_outcome rc_at_responder(struct rc *rc)
 
 /* ---- the requester ----------------------------------------------------------------------------------------------- */
 
-static struct soft_outcome of_requester(enum soft_copy_error err)
+/* The source of a READ, in the responder's memory, is gone: notes that for the responder's user. */
+static struct soft_outcome rc_source_gone(struct rc *rc)
+{
+	struct soft_qp *peer = soft_fabric_get_qp(rc->req->qp->dev->fabric, rc->req->dest_qpn);
+
+	if (peer) {
+		rc->m->why = uvd_why(MEMORY_GONE, { .word = "r_key" }, { rc->wqe->rkey });
+		rc->m->why_user = uvd_account_person(peer->qp.account);
+		soft_ref_put(&peer->ref);
+	}
+	return rc_failed(IBV_WC_REM_OP_ERR);
+}
+
+static struct soft_outcome of_requester(struct rc *rc, enum soft_copy_error err)
 {
 	if (err == SOFT_COPY_LOST)
 		return soft_lost;
 	if (err == SOFT_COPY_CUT)
 		return soft_no_answer;
-	/* The source of a READ is the responder's memory. */
-	return rc_failed(err == SOFT_COPY_SOURCE ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR);
+	return err == SOFT_COPY_SOURCE ? rc_source_gone(rc) : rc_failed(IBV_WC_LOC_PROT_ERR);
 }
 
 static enum soft_copy_error rc_gather(struct rc *rc)
@@ -167,7 +180,7 @@ static struct soft_outcome move_chunk(struct rc *rc)
 	struct soft_outcome outcome;
 
 	if (err)
-		return of_requester(err);
+		return of_requester(rc, err);
 	if (rc->req->fate == UVD_FATE_LOSE)
 		return lost_on_way;
 	outcome = rc_at_responder(rc);
@@ -177,7 +190,7 @@ static struct soft_outcome move_chunk(struct rc *rc)
 	if (!rc_offset(rc) && rc_brings_back(rc) && !soft_list_ok(&rc->local))
 		return rc_failed(IBV_WC_LOC_PROT_ERR);
 	err = rc_scatter(rc);
-	return err ? of_requester(err) : outcome;
+	return err ? of_requester(rc, err) : outcome;
 }
 
 static struct soft_outcome send_chunk(struct rc *rc)
