@@ -88,6 +88,29 @@ START_TEST(test_requester_learns_nothing_of_another_users_qp_that_does_not_answe
 }
 END_TEST
 
+/* A region of the responder's device whose owner is neither of the two: that somebody has the key is no business of theirs. */
+START_TEST(test_key_of_a_third_user_is_unknown)
+{
+	struct uvd_account *third = uvd_account_get(accounts, (uid_t[]){ 1002 }, 1);
+	struct uvd_context context = *b->side->context;
+	struct uvd_pd pd = { .context = &context }, *own = b->side->pd;
+	struct uvd_mr *mr;
+
+	context.account = third;
+	b->side->pd = &pd;
+	mr = make_mr(b, b->buf, 4096, b->access);
+	b->side->pd = own;
+	ck_assert_ptr_nonnull(mr);
+	ends_belong_to(1000, 1000);
+	write_with_key(mr->rkey);
+	expect(a->scq, 0xa, IBV_WC_REM_ACCESS_ERR);
+	expect_why(b, "key-unknown", "");
+	ck_assert(!was_explained(b, "key-other-pd"));
+	free_mr(mr);
+	uvd_account_put(third);
+}
+END_TEST
+
 /* b registers and deregisters as many keys more; then a names the first of all. */
 static void key_is_explained_after(unsigned int more, const char *code)
 {
@@ -126,6 +149,7 @@ int main(void)
 	tcase_add_test(t, test_requester_learns_the_responders_reason_if_both_are_of_one_user);
 	tcase_add_test(t, test_requester_learns_no_more_of_another_users_key_than_the_nak_says);
 	tcase_add_test(t, test_requester_learns_nothing_of_another_users_qp_that_does_not_answer);
+	tcase_add_test(t, test_key_of_a_third_user_is_unknown);
 	tcase_add_test(t, test_64_keys_that_have_ended_are_remembered);
 	tcase_add_test(t, test_key_before_the_last_64_is_unknown);
 	return run_suite("soft: explanations", t);
