@@ -116,7 +116,7 @@ START_TEST(test_json_has_the_values_by_name)
 		.number = 0x12,
 		.event = IBV_EVENT_QP_FATAL,
 	};
-	json_t *o;
+	json_t *o, *values;
 
 	ck_assert_uint_gt(uvd_explained_json(out, sizeof(out), &e, "rxe0", 42), 0);
 	o = json_loads(out, 0, NULL);
@@ -124,11 +124,12 @@ START_TEST(test_json_has_the_values_by_name)
 	ck_assert_str_eq(json_string_value(json_object_get(o, "reason")), "peer-psn");
 	ck_assert_str_eq(json_string_value(json_object_get(o, "event")), "IBV_EVENT_QP_FATAL");
 	ck_assert_int_eq(json_integer_value(json_object_get(o, "pid")), 42);
-	o = json_object_get(o, "values");
-	ck_assert_int_eq(json_integer_value(json_object_get(o, "psn")), 77);
-	ck_assert_str_eq(json_string_value(json_object_get(o, "qpn")), "0x12");
-	ck_assert_int_eq(json_integer_value(json_object_get(o, "retries")), 3);
-	ck_assert_uint_eq(json_object_size(o), 4);
+	values = json_object_get(o, "values");
+	ck_assert_int_eq(json_integer_value(json_object_get(values, "psn")), 77);
+	ck_assert_str_eq(json_string_value(json_object_get(values, "qpn")), "0x12");
+	ck_assert_int_eq(json_integer_value(json_object_get(values, "retries")), 3);
+	ck_assert_uint_eq(json_object_size(values), 4);
+	json_decref(o);
 }
 END_TEST
 

@@ -12,10 +12,25 @@ static struct client a;
 static struct uv_srq srq;
 static char remote[CLIENT_BYTES];
 
+static int log_file = -1;
+
+/* The log is there before the device, whose threads use it. */
 static void setup(void)
 {
-	client_setup();
+	client_init(NULL);
+	log_file = memfd_create("log", MFD_CLOEXEC);
+	h.engine.log = uvd_log_new(log_file, "", UVD_WARN);
+	client_start();
 	client_open(&a, h.fd);
+}
+
+static void teardown(void)
+{
+	struct uvd_log *log = h.engine.log;
+
+	client_teardown();
+	uvd_log_free(log);
+	close(log_file);
 }
 
 /* ---- charges ----------------------------------------------------------------------------------------------------- */
@@ -467,17 +482,16 @@ static void wait_for_line(int file, const char *text)
 
 START_TEST(test_dead_adapter_is_an_event_and_eio_and_everything_can_be_destroyed)
 {
-	const int fd = client_async_fd(&a), log = memfd_create("log", MFD_CLOEXEC);
+	const int fd = client_async_fd(&a);
 	struct ib_uverbs_wc wc;
 	struct uv_qp qp;
 	uint32_t cq, pd;
 
 	ck_assert_int_eq(make_srq(&srq), 0);
 	ck_assert_int_eq(do_recv(), 0);
-	h.engine.log = uvd_log_new(log, "", UVD_WARN);
 	fake_device_fatal();
 	ck_assert_uint_eq(client_async_event(fd), IBV_EVENT_DEVICE_FATAL);
-	wait_for_line(log, "event DEVICE_FATAL: the device is gone, or its adapter is");
+	wait_for_line(log_file, "event DEVICE_FATAL: the device is gone, or its adapter is");
 	for (size_t i = 0; i < UV_ARRAY_SIZE(calls); i++)
 		ck_assert_int_eq(calls[i].fn(), -EIO);
 	ck_assert_int_eq(client_poll(&a, &wc), -EIO);
@@ -491,9 +505,6 @@ START_TEST(test_dead_adapter_is_an_event_and_eio_and_everything_can_be_destroyed
 	ck_assert_int_eq(uv_dealloc_pd(a.fd, UV_WRITE, a.pd), 0);
 	ck_assert_uint_eq(client_device()->rings, 0);
 	close(fd);
-	uvd_log_free(h.engine.log);
-	h.engine.log = NULL;
-	close(log);
 }
 END_TEST
 
@@ -600,7 +611,7 @@ int main(void)
 {
 	TCase *t = tcase_create("adapter");
 
-	tcase_add_checked_fixture(t, setup, client_teardown);
+	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 60);
 	add_tests(t);
 	return run_suite("the verbs backend with a fake adapter: objects, errors and events", t);

@@ -220,7 +220,7 @@ static void responder_unclaim(struct soft_inbound *in, bool goes_on)
 /* The packets of a request contradict each other. */
 static void refuse_packets(struct soft_inbound *in)
 {
-	const struct uvd_why why = uvd_why(PACKETS, { in->arrival->src_qpn });
+	const struct uvd_why why = uvd_why(PACKETS, { in->qp->attr.dest_qp_num });
 
 	soft_recv_fail(in->qp, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, &why, &in->due);
 	responder_unclaim(in, false);
