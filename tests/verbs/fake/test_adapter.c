@@ -13,23 +13,22 @@ static struct uv_srq srq;
 static char remote[CLIENT_BYTES];
 
 static int log_file = -1;
+static struct uvd_log *adapter_log;
 
 /* The log is there before the device, whose threads use it. */
 static void setup(void)
 {
 	client_init(NULL);
 	log_file = memfd_create("log", MFD_CLOEXEC);
-	h.engine.log = uvd_log_new(log_file, "", UVD_WARN);
+	h.engine.log = adapter_log = uvd_log_new(log_file, "", UVD_WARN);
 	client_start();
 	client_open(&a, h.fd);
 }
 
 static void teardown(void)
 {
-	struct uvd_log *log = h.engine.log;
-
 	client_teardown();
-	uvd_log_free(log);
+	uvd_log_free(adapter_log);
 	close(log_file);
 }
 
