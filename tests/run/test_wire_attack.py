@@ -231,7 +231,8 @@ class Judge:
             assert packet[-4:] == icrc(self.peer.addresses[16:] + self.peer.addresses[:16], self.peer.ports, packet[:-4]), packet.hex()
             if is_answer:
                 qp.answers += 1
-                qp.answered += len(packet) - 16 - (4 if operation != 14 else 0) if operation in READ_ANSWERS else 0
+                if operation in READ_ANSWERS:  # without BTH, ICRC, AETH and pad
+                    qp.answered += len(packet) - 16 - (4 if operation != 14 else 0) - (packet[1] >> 4 & 3)
                 syndrome = packet[12] if operation != 14 else 0
                 # It waits for this one (RNR, sequence error), is connected anew, or waits for the next one.
                 qp.psn = psn if syndrome & 0x60 == 0x20 or syndrome == 0x60 else 0 if syndrome > 0x60 else psn + 1 & 0xffffff
