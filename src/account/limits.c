@@ -66,7 +66,7 @@ const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
 			    OF_DAEMON(UVD_WHOLE_RINGS) },
 	[UVD_RES_CONNECTIONS] = { "connections", "connections to the control socket", 8, -EMFILE,
 				  OF_DAEMON(UVD_WHOLE_CONNECTIONS) },
-	[UVD_RES_TRACES] = { "traces", "traces that `uverbsctl trace` reads", 1, -EMFILE, OF_DAEMON(UVD_WHOLE_TRACES) },
+	[UVD_RES_TRACES] = { "traces", "traces and explanations that `uverbsctl trace` and `explain` read", 1, -EMFILE, OF_DAEMON(UVD_WHOLE_TRACES) },
 	[UVD_RES_METERS] = { "meters", "counts of calls that `uverbsctl status --watch` reads", 2, -EMFILE,
 			     OF_DAEMON(UVD_WHOLE_METERS) },
 	[UVD_RES_CM_IDS] = { "cm-ids", "identifiers of the connection manager", 16384, -ENOMEM,
