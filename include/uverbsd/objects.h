@@ -276,7 +276,7 @@ struct uvd_qp {
 
 enum { UVD_QP_WORK_OPCODES = 16 };
 
-/* What a QP has done, and what waits in its queues. */
+/* The work of a QP: done so far, and waiting in its queues. */
 struct uvd_qp_work {
 	uint32_t sends, receives; /* requests that have not completed */
 	uint64_t received; /* receives that have completed, of an SRQ, too */

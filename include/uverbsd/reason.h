@@ -54,7 +54,7 @@ enum uvd_explained_kind {
 	UVD_EXPLAINED_DROP, /* a responder drops what comes from another user */
 };
 
-/* What is explained. Fields that no comment gives to another kind mean the same for each. */
+/* An explanation. Fields that no comment gives to one kind mean the same for each. */
 struct uvd_explained {
 	enum uvd_explained_kind kind;
 	struct uvd_why why;

@@ -129,7 +129,7 @@ struct uvd_observed_object {
 	bool has_handle;
 	uint32_t handle;
 	const struct uvd_object_facts *facts;
-	/* Of one that has ended: */
+	/* Set when the object has ended: */
 	enum uvd_remove_reason why;
 	unsigned int unread; /* events of it that its client has not read */
 };

@@ -10,7 +10,7 @@
 #include "report/report.h"
 #include "util/util.h"
 
-/* What a hostile client can make us keep. Beyond these, things are counted, and the report says how many. */
+/* Limits, as a client can be hostile. The report counts what is beyond them, and says how many. */
 enum {
 	REPORT_PROCESSES = 512, /* with a record of their own */
 	REPORT_LEFT = 64, /* objects of a process that are listed */
@@ -55,7 +55,7 @@ struct report_frame {
 	uint64_t offset; /* in the module */
 };
 
-/* What can be wrong with an object. The table in judge.c has their texts. */
+/* An object can have these faults. The table in judge.c has their texts. */
 enum report_issue_kind {
 	REPORT_SENDS_STUCK, /* none of the QP's has ever completed */
 	REPORT_SENDS_IN_FLIGHT,

@@ -52,7 +52,7 @@ static bool unwind_get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_ar
 	return true;
 }
 
-/* What is not in the copy of the stack is not known. */
+/* The unwinder knows nothing of memory that the copy of the stack lacks. */
 static bool unwind_read(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *result, void *arg)
 {
 	const struct report_stack *stack = ((struct unwind *)arg)->stack;

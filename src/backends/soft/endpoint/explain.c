@@ -99,7 +99,7 @@ static struct uvd_why why_no_answer(struct soft_qp *qp)
 	return (struct uvd_why){ NULL };
 }
 
-/* What can be said of the request alone. Caller holds qp->lock. */
+/* Returns the reason as far as the request itself shows it. Caller holds qp->lock. */
 static struct uvd_why why_send(struct soft_qp *qp, const struct soft_send_wqe *wqe, enum ibv_wc_status status)
 {
 	const struct soft_list list = { qp->qp.pd, wqe->sge, wqe->num_sge,

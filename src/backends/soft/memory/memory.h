@@ -153,7 +153,7 @@ bool soft_window_allows(const struct soft_mw *mw, const struct uvd_pd *pd, uint3
 
 /* ---- why.c ------------------------------------------------------------------------------------------------------- */
 
-/* What a request asked of a key. */
+/* A key, and the use that a request made of it. */
 struct soft_key_use {
 	struct uvd_pd *pd; /* of the QP or SRQ */
 	const char *which; /* "l_key" or "r_key" */
