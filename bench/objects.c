@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * objects DEVICE GID [mrs N|qps N|hold]: the cost of objects on a device that carries verbs out, with the
+ * objects DEVICE GID [mrs N|qps N|hold|hold N COMMAND...]: the cost of objects on a device that carries verbs out, with the
  * distribution's libibverbs. GID is the index of the GID for a QP that is connected to itself.
  *
  *   mrs N, qps N   creates N more regions or QPs beside those that are timed
  *   hold           opens the device, and waits until its parent exits
+ *   hold N COMMAND opens the device N times, and exits as the command does, which runs meanwhile
  */
 #include <infiniband/verbs.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "clock.h"
 
@@ -185,6 +187,7 @@ static int open_device(struct objects *o, const char *name)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
+	o->context = NULL;
 	for (struct ibv_device **d = list; d && *d; d++)
 		if (!strcmp(ibv_get_device_name(*d), name))
 			o->context = ibv_open_device(*d);
@@ -213,19 +216,42 @@ static int make_more(struct objects *o, const char *what, long num)
 	return 0;
 }
 
+/* One file is open already. Returns the exit status of the command. */
+static int hold_while(struct objects *o, const char *name, long num, char **command)
+{
+	int status;
+	pid_t pid;
+
+	while (--num > 0)
+		if (open_device(o, name)) {
+			perror("objects: opening the device once more");
+			return 1;
+		}
+	pid = fork();
+	if (!pid) {
+		execvp(command[0], command);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return 1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 int main(int argc, char **argv)
 {
 	struct objects o = { NULL };
 
 	if (argc < 3 || open_device(&o, argv[1])) {
 		fprintf(stderr, "objects: cannot open %s\n",
-			argc < 3 ? "(usage: objects DEVICE GID [mrs N|qps N|hold])" : argv[1]);
+			argc < 3 ? "(usage: objects DEVICE GID [mrs N|qps N|hold|hold N COMMAND...])" : argv[1]);
 		return 2;
 	}
 	if (argc == 4) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		pause();
 	}
+	if (argc > 5 && !strcmp(argv[3], "hold"))
+		return hold_while(&o, argv[1], atol(argv[4]), argv + 5);
 	o.gid_index = atoi(argv[2]);
 	if (objects_make(&o) || (argc > 4 && make_more(&o, argv[3], atol(argv[4])))) {
 		perror("objects: setting up");
