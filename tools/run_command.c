@@ -33,6 +33,7 @@ int uvd_cmd_run(int argc, char **argv)
 					.report_fails = o.report_fails,
 					.report_stacks = o.report_stacks,
 					.mount = o.mount,
+					.doorbells = o.doorbells,
 					.busy_poll = o.busy_poll,
 					.granted = o.granted,
 					.limits = o.limits,

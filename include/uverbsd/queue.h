@@ -58,6 +58,11 @@ struct uvd_queue {
 	 */
 	const unsigned int *watched;
 	void (*tell)(struct uvd_queue *q, const void *what);
+	/*
+	 * Send queues: nobody answers doorbells, so the client does not learn that one was refused. looks_full: the client finds the
+	 * queue full, so that its provider refuses posts.
+	 */
+	bool unanswered, looks_full;
 };
 
 static inline bool uvd_queue_is_watched(const struct uvd_queue *q)
@@ -106,6 +111,11 @@ struct uvd_queue_ops {
 	bool (*move)(struct uvd_queue *from, struct uvd_queue *to);
 	/* Writes the header of a new queue into its memory. */
 	void (*init)(struct uvd_queue *q);
+	/*
+	 * Send queues: the QP takes posts from now on, or does not. If doorbells are not answered (`unanswered`) the queue
+	 * looks full to the client meanwhile.
+	 */
+	void (*take_posts)(struct uvd_queue *q, bool takes);
 };
 
 #endif

@@ -284,10 +284,9 @@ bool uvd_caller_capable(struct uvd_caller *c, int cap)
 	return !uvd_caller_identity(c, &id) && uvd_caller_capable_as(c, &id, cap);
 }
 
-/* "Max locked memory         65536                65536                bytes" */
-static int memlock_from_limits(struct uvd_caller *c, uint64_t *bytes)
+/* key: as in "Max locked memory         65536                65536                bytes" */
+static int caller_read_limits(struct uvd_caller *c, const char *key, uint64_t *bytes)
 {
-	static const char key[] = "Max locked memory";
 	char limits[4096], *p;
 	ssize_t n = uvd_proc_read(c, uvd_proc_tid(c), "limits", limits, sizeof(limits));
 
@@ -296,7 +295,7 @@ static int memlock_from_limits(struct uvd_caller *c, uint64_t *bytes)
 	p = strstr(limits, key);
 	if (!p)
 		return -ESRCH;
-	p += sizeof(key) - 1;
+	p += strlen(key);
 	p += strspn(p, " ");
 	if (!strncmp(p, "unlimited", 9)) {
 		*bytes = RLIM_INFINITY;
@@ -305,18 +304,28 @@ static int memlock_from_limits(struct uvd_caller *c, uint64_t *bytes)
 	return sscanf(p, "%" SCNu64, bytes) == 1 ? 0 : -ESRCH;
 }
 
-int uvd_caller_memlock(struct uvd_caller *c, uint64_t *bytes)
+static int caller_limit(struct uvd_caller *c, int resource, const char *key, uint64_t *bytes)
 {
 	pid_t tid = uvd_proc_tid(c);
 	struct rlimit limit;
 
 	if (!tid)
 		return -ESRCH;
-	if (!prlimit(tid, RLIMIT_MEMLOCK, NULL, &limit)) {
+	if (!prlimit(tid, resource, NULL, &limit)) {
 		*bytes = limit.rlim_cur;
 		return uvd_caller_confirm(c, 0);
 	}
-	return memlock_from_limits(c, bytes);
+	return caller_read_limits(c, key, bytes);
+}
+
+int uvd_caller_memlock(struct uvd_caller *c, uint64_t *bytes)
+{
+	return caller_limit(c, RLIMIT_MEMLOCK, "Max locked memory", bytes);
+}
+
+int uvd_caller_file_size(struct uvd_caller *c, uint64_t *bytes)
+{
+	return caller_limit(c, RLIMIT_FSIZE, "Max file size", bytes);
 }
 
 /* Returns an O_PATH fd for the file of the caller's fd, or a negative errno. O_PATH does not open the file itself. */

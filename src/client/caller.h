@@ -221,6 +221,8 @@ struct uvd_account *uvd_caller_account(struct uvd_caller *c, struct uvd_accounts
  * RLIM_INFINITY. Returns 0 or a negative errno.
  */
 int uvd_caller_memlock(struct uvd_caller *c, uint64_t *bytes);
+/* The same of RLIMIT_FSIZE. */
+int uvd_caller_file_size(struct uvd_caller *c, uint64_t *bytes);
 
 /*
  * fstat() of the caller's fd. Returns 0 or a negative errno; -EBADF: it is not open. Does not open the file (O_PATH).

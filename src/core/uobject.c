@@ -310,12 +310,18 @@ static int reserve_event_file(struct uvd_file *file)
 	return full ? -EMFILE : 0;
 }
 
-static int reserve_handle(struct uvd_file *file, uint32_t *id)
+/* A doorbell in a log is whole if no word of it is 0: so no object that it can name has handle 0. */
+static int reserve_handle(struct uvd_uobject *uobj)
 {
+	struct uvd_file *file = uobj->file;
 	int err;
 
 	uvd_lock(&file->lock);
-	err = uvd_handles_alloc(&file->handles, id);
+	err = uvd_handles_alloc(&file->handles, &uobj->id);
+	if (!err && !uobj->id && file->logged && file->logged == uobj->row->id) {
+		err = uvd_handles_alloc(&file->handles, &uobj->id);
+		uvd_handles_free(&file->handles, 0); /* if there is no other handle, there is none */
+	}
 	uvd_unlock(&file->lock);
 	return err;
 }
@@ -340,7 +346,7 @@ static int uobject_begin(struct uvd_file *file, const struct uvd_object_row *row
 	uobj->row = row;
 	atomic_init(&uobj->ref, 1);
 	atomic_init(&uobj->usecnt, -1);
-	err = row->cls == UVD_CLASS_FD ? reserve_event_file(file) : reserve_handle(file, &uobj->id);
+	err = row->cls == UVD_CLASS_FD ? reserve_event_file(file) : reserve_handle(uobj);
 	if (err)
 		goto free;
 	err = uobject_charge_all(uobj, &why);

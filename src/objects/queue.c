@@ -81,6 +81,7 @@ static int queue_make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_
 		.dropped = (uint64_t *)(m->entry + shape.entry_size),
 		.watched = &req->dev->engine->observers.complete,
 		.tell = queue_tell,
+		.unanswered = kind == UVD_QUEUE_SEND && req->file->logged,
 	};
 	m->charged = m->q.length + private;
 	ret = queue_charge(req->file, m);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "backends/backends.h"
 #include "broker/broker.h"
+#include "doorbell/doorbell.h"
 #include "explain/explain.h"
 #include "options/internal.h"
 #include "options/options.h"
@@ -330,6 +331,9 @@ static const struct uvd_option_choice levels[] = {
 static const struct uvd_option_choice explain_forms[] = {
 	{ "off", UVD_EXPLAIN_OFF }, { "text", UVD_EXPLAIN_TEXT }, { "json", UVD_EXPLAIN_JSON }, { NULL }
 };
+static const struct uvd_option_choice doorbell_ways[] = { { "auto", UVD_DOORBELLS_AUTO },
+							 { "calls", UVD_DOORBELLS_CALLS },
+							 { NULL } };
 static const struct uvd_option_choice report_formats[] = {
 	{ "text", UVD_REPORT_TEXT }, { "json", UVD_REPORT_JSON }, { "junit", UVD_REPORT_JUNIT }, { NULL }
 };
@@ -425,6 +429,8 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "report, and name for each object that is left the functions and lines that created it" },
 	{ "mount", PROGRAM(mount, UVD_PROGRAM_RUN), .set = set_choice, .choices = yes_no, .preset = "no",
 	  .help = "mount the devices in /sys/class and /dev/infiniband for PROGRAM, so that it can chdir() there" },
+	{ "doorbells", PROGRAM(doorbells, UVD_PROGRAM_RUN), .arg = "WAY", .set = set_choice, .choices = doorbell_ways,
+	  .preset = "auto", .help = "how PROGRAM rings the doorbells of mapped queues: calls, or auto (without waiting for an answer)" },
 	{ "busy-poll", PROGRAM(busy_poll, UVD_PROGRAM_RUN), .arg = "US", .set = set_number, .max = 100000,
 	  .preset = "0",
 	  .help = "poll for the next call for US microseconds before sleeping: faster if a core is free" },

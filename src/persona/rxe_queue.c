@@ -104,8 +104,18 @@ static void *copy_entry(struct uvd_queue *q, uint32_t n)
 /* Gives the entries before `index` back to the client. Its provider compares this with its own index: is the queue full? */
 static void rxe_queue_consume(struct uvd_queue *q, uint32_t index)
 {
+	uint32_t shown = index;
+
 	q->index = index;
-	__atomic_store_n(&rxe_queue_header(q)->consumer_index, index, __ATOMIC_RELEASE);
+	if (q->looks_full)
+		shown = (__atomic_load_n(&rxe_queue_header(q)->producer_index, __ATOMIC_RELAXED) + 1) & rxe_queue_mask(q);
+	__atomic_store_n(&rxe_queue_header(q)->consumer_index, shown, __ATOMIC_RELEASE);
+}
+
+static void rxe_queue_take_posts(struct uvd_queue *q, bool takes)
+{
+	q->looks_full = q->unanswered && !takes;
+	rxe_queue_consume(q, q->index);
 }
 
 /* After this the oldest entry, if there is one, was not dropped. */
@@ -330,4 +340,5 @@ const struct uvd_queue_ops uvd_rxe_queue_ops = {
 	.drop = rxe_queue_drop,
 	.push_wc = push_wc,
 	.move = rxe_queue_move,
+	.take_posts = rxe_queue_take_posts,
 };

@@ -14,13 +14,13 @@
 
 /* ---- giving fds to the caller ------------------------------------------------------------------------------------ */
 
-/* Returns a number in the window, not below `least`, that is free in the file table behind `dir`; -EMFILE: none. */
-static int free_in_window(int dir, const struct uvd_run_window *w, unsigned int least)
+/* Returns a number in [from, end) that is free in the file table behind `dir`; -EMFILE: none. */
+static int free_number(int dir, unsigned int from, unsigned int end)
 {
 	struct stat st;
 	char name[16];
 
-	for (unsigned int n = w->base > least ? w->base : least; n - w->base < w->size; n++) {
+	for (unsigned int n = from; n < end; n++) {
 		snprintf(name, sizeof(name), "%u", n);
 		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
 			return n;
@@ -29,17 +29,19 @@ static int free_in_window(int dir, const struct uvd_run_window *w, unsigned int 
 }
 
 /*
- * Duplicates fd into the caller at a free number of the window, as the answer to its call. Returns the number, or a
- * negative errno: -EMFILE if the window is full or above the caller's limit.
+ * Duplicates fd into the caller at a free number of the window, not below `least`, as the answer to its call. direct: in the part for
+ * files with a log, else in the other one. Returns the number, or a negative errno: -EMFILE if the part is full or above the caller's
+ * limit.
  *
  * ADDFD replaces a file that has the number by then, so another thread of the caller that takes the number at this
  * moment loses its file. For that the thread must name the number itself (dup2), or its process must have as many files
  * open as there are numbers below the window.
  */
-static int add_in_window(struct uvd_run_tree *tree, int dir, const struct uvd_run_window *w, int fd, unsigned int least,
-			 unsigned int flags)
+static int add_in_window(struct uvd_run_tree *tree, int dir, const struct uvd_run_window *w, bool direct, int fd,
+			 unsigned int least, unsigned int flags)
 {
-	int number = free_in_window(dir, w, least);
+	const unsigned int from = w->base + (direct ? 0 : w->direct);
+	int number = free_number(dir, from > least ? from : least, w->base + (direct ? w->direct : w->size));
 
 	if (number < 0)
 		return number;
@@ -52,12 +54,14 @@ static int caller_fds(struct uvd_run_tree *tree)
 	return tree->proc.open(&tree->proc, tree->call->caller.tid, "fd", O_PATH | O_DIRECTORY);
 }
 
-long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags)
+long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags, bool direct)
 {
 	int dir = caller_fds(tree), number = dir < 0 ? dir : -EMFILE;
 
+	for (int i = 0; direct && i < UVD_RUN_WINDOWS && number == -EMFILE; i++)
+		number = add_in_window(tree, dir, &tree->windows[i], true, fd, least, flags);
 	for (int i = 0; i < UVD_RUN_WINDOWS && number == -EMFILE; i++)
-		number = add_in_window(tree, dir, &tree->windows[i], fd, least, flags);
+		number = add_in_window(tree, dir, &tree->windows[i], false, fd, least, flags);
 	if (dir >= 0)
 		close(dir);
 	close(fd);
@@ -126,11 +130,13 @@ static void device_node_put(struct uvd_run_node *node)
 
 static long device_node_open(struct uvd_run_tree *tree, struct uvd_run_node *node, unsigned int flags)
 {
+	bool direct;
 	int fd, err;
 
 	uvd_run_cm_files_closed(&tree->engine->cm_files); /* they count against the same limits */
-	err = uvd_run_file_open(&tree->engine->files, node->priv, &tree->call->caller, flags, &fd);
-	return err ? err : uvd_run_answer_fd(tree, fd, 0, flags);
+	err = uvd_run_file_open(&tree->engine->files, uvd_run_doorbells(tree), node->priv, &tree->call->caller, flags, &fd,
+				&direct);
+	return err ? err : uvd_run_answer_fd(tree, fd, 0, flags, direct);
 }
 
 static long device_command(struct uvd_run_tree *tree, void *file, uint64_t buf, uint64_t size, bool first)
@@ -182,7 +188,7 @@ static long device_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, con
  * The kernel would give dup() and fcntl(F_DUPFD) a low number, where write() and fstat() are not trapped, so we put the
  * duplicate into the windows. It must be the same struct file, because we wait for the last close of that (file.c).
  */
-long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args)
+long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args, bool direct)
 {
 	const pid_t tid = uvd_run_number(tree, tree->call->caller.tid),
 		    tgid = uvd_run_number(tree, tree->call->caller.tgid);
@@ -194,7 +200,7 @@ long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *ar
 	copy = tree->agent < 0 ? uvd_run_get_fd(tid, tgid, args->fd) : uvd_run_agent_open(tree->agent, tid, name, tgid);
 	if (copy < 0)
 		return UVD_RUN_CONTINUE; /* a duplicate without write() is better than none */
-	ret = uvd_run_answer_fd(tree, copy, args->mode, args->flags);
+	ret = uvd_run_answer_fd(tree, copy, args->mode, args->flags, direct);
 	return ret == -EMFILE && args->mode ? UVD_RUN_CONTINUE : ret; /* the least number may be above the windows */
 }
 
@@ -231,9 +237,13 @@ static bool device_node_opened(struct uvd_run_tree *tree, const struct uvd_run_i
 {
 	struct uvd_run_file *f = uvd_run_file_get(&tree->engine->files, inode);
 
-	if (f)
-		device_node_set(node, f->number, f);
-	return f;
+	if (!f)
+		return false;
+	device_node_set(node, f->number, f);
+	node->direct = f->log;
+	if (f->log)
+		uvd_doorbell_log_drain(f->log);
+	return true;
 }
 
 /*

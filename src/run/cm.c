@@ -159,7 +159,7 @@ static long cm_node_open(struct uvd_run_tree *tree, struct uvd_run_node *node, u
 		uvd_run_settle(e);
 		err = cm_open(e, &tree->call->caller, flags, &fd);
 	}
-	return err ? err : uvd_run_answer_fd(tree, fd, 0, flags);
+	return err ? err : uvd_run_answer_fd(tree, fd, 0, flags, false);
 }
 
 static bool cm_node_opened(struct uvd_run_tree *tree, const struct uvd_run_inode *inode, struct uvd_run_node *node)

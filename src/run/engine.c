@@ -250,6 +250,7 @@ static void tree_release(struct uvd_run_tree *tree)
 		close(tree->link);
 	if (tree->call)
 		uvd_run_call_free(tree->call);
+	uvd_doorbells_stop(tree->direct.doorbells);
 	uvd_account_put(tree->account);
 	uvd_run_parking_fini(tree);
 	uvd_run_lent_fini(&tree->lent);

@@ -6,8 +6,9 @@
  * to take this lock. (A client that unlocks it closes its own device.)
  *
  * What else the client can do with the file: it can map the file and write to its pages, but it cannot change the size,
- * which is sealed, so our own mappings never fault. The client's struct file is in append mode: a write() that the
- * filter did not trap would make the file longer, and fails, so no command is stored in the file as data unnoticed.
+ * which is sealed, so our own mappings never fault. If doorbells are calls the client's struct file is in append mode: a write() that
+ * the filter did not trap would make the file longer, and fails, so no command is stored in the file as data unnoticed. Else it is at
+ * the begin of the log.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,16 +28,16 @@
 #include "run/file.h"
 #include "util/util.h"
 
-/* 1 TiB: the file is sparse, and so large that no offset need be reused. */
-static const off_t FILE_SIZE = (off_t)1 << 40;
-
-/* Returns the size of new files: less than FILE_SIZE only if RLIMIT_FSIZE allows no more (check.c). */
+/*
+ * Returns the size of new files, which are sparse and so large that no offset need be reused: less than UVD_DOORBELL_FILE only if
+ * RLIMIT_FSIZE allows no more (check.c). Then there are no logs.
+ */
 static off_t run_files_size(void)
 {
 	struct rlimit r;
 
-	if (getrlimit(RLIMIT_FSIZE, &r) || r.rlim_cur >= (rlim_t)FILE_SIZE)
-		return FILE_SIZE;
+	if (getrlimit(RLIMIT_FSIZE, &r) || r.rlim_cur >= (rlim_t)UVD_DOORBELL_FILE)
+		return UVD_DOORBELL_FILE;
 	return (off_t)r.rlim_cur & -(off_t)uvd_cpu_page_size();
 }
 
@@ -66,6 +67,7 @@ static struct uvd_run_file **run_files_bucket(struct uvd_run_files *files, uint6
 
 static void run_file_free(struct uvd_run_file *f)
 {
+	uvd_doorbell_log_end(f->log);
 	if (f->file)
 		uvd_file_close(f->file);
 	uvd_opener_drop(&f->opener.who);
@@ -104,6 +106,18 @@ struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct 
 		atomic_fetch_add(&f->refs, 1);
 	uvd_unlock(&files->lock);
 	return f;
+}
+
+bool uvd_run_files_has_log(struct uvd_run_files *files, pid_t tgid)
+{
+	bool has = false;
+
+	uvd_lock(&files->lock);
+	for (int i = 0; i < UVD_RUN_FILE_HASH; i++)
+		for (const struct uvd_run_file *f = files->hash[i]; f; f = f->next)
+			has |= f->log && f->opener.who.tgid == tgid;
+	uvd_unlock(&files->lock);
+	return has;
 }
 
 /* ---- the inode of an fd ------------------------------------------------------------------------------------------ */
@@ -176,7 +190,9 @@ static int share_get(void *owner, size_t length, uint8_t **memory, uint64_t *off
 	struct uvd_run_file *f = owner;
 	uint64_t at = atomic_fetch_add(&f->next_offset, length);
 
-	if (length > (uint64_t)f->size || at > (uint64_t)f->size - length)
+	const uint64_t end = f->log ? UVD_DOORBELL_QUEUES : f->size;
+
+	if (length > end || at > end - length)
 		return -ENOMEM;
 	*memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, f->memfd, (off_t)at);
 	if (*memory == MAP_FAILED)
@@ -222,9 +238,11 @@ static int run_file_reopen(struct uvd_run_files *files, struct uvd_run_file *f, 
 	int fd, err;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->memfd);
-	fd = open(path, f->mode | (flags & O_NONBLOCK) | O_APPEND | O_CLOEXEC);
+	fd = open(path, f->mode | (flags & O_NONBLOCK) | (f->log ? 0 : O_APPEND) | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
+	if (f->log)
+		lseek(fd, UVD_DOORBELL_LOG, SEEK_SET);
 	f->watch = inotify_add_watch(files->inotify, path, IN_CLOSE);
 	if (f->watch >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
 		return fd;
@@ -233,9 +251,36 @@ static int run_file_reopen(struct uvd_run_files *files, struct uvd_run_file *f, 
 	return err;
 }
 
+/* Returns why the doorbells of this client on this file must be calls, or NULL. */
+static const char *run_file_needs_calls(const struct uvd_run_file *f, struct uvd_caller *c)
+{
+	uint64_t most;
+
+	if (f->size < UVD_DOORBELL_FILE)
+		return "RLIMIT_FSIZE of the run is finite";
+	if (f->mode != O_RDWR)
+		return "it is not open for reading and writing";
+	/* The kernel would end a process by SIGXFSZ that writes beyond its limit. */
+	if (uvd_caller_file_size(c, &most) || most != RLIM_INFINITY)
+		return "RLIMIT_FSIZE of the process is finite";
+	return uvd_doorbell_refusal(f->file);
+}
+
+static void run_file_begin_log(struct uvd_run_file *f, struct uvd_doorbells *doorbells, struct uvd_caller *c)
+{
+	const char *why = run_file_needs_calls(f, c);
+	int err = why ? 0 : uvd_doorbell_log_new(doorbells, f->file, f->memfd, c, &f->log);
+
+	if (err)
+		why = uvd_errno_name(err);
+	if (why)
+		uvd_logf(f->file->dev->engine->log, UVD_DEBUG, "uverbs%u: doorbells of process %d are calls: %s", f->number,
+			 (int)f->opener.who.tgid, why);
+}
+
 /* Returns the fd for the client, or a negative errno. */
-static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev,
-		       struct uvd_caller *c, int flags)
+static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_doorbells *doorbells,
+		       struct uvd_device *dev, struct uvd_caller *c, int flags)
 {
 	int err = uvd_opener_take(&f->opener.who, c);
 
@@ -248,12 +293,14 @@ static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, stru
 	f->file->watched.privileged = f->opener.who.privileged;
 	f->file->share = &share_ops;
 	f->file->share_owner = f;
+	if (doorbells)
+		run_file_begin_log(f, doorbells, c);
 	return run_file_reopen(files, f, flags);
 }
 
 /* If it fails it may be called again. */
-static int file_init(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev, struct uvd_caller *c,
-		     int flags)
+static int file_init(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_doorbells *doorbells,
+		     struct uvd_device *dev, struct uvd_caller *c, int flags)
 {
 	int err = 0;
 
@@ -265,10 +312,11 @@ static int file_init(struct uvd_run_files *files, struct uvd_run_file *f, struct
 	}
 	if (f->memfd < 0)
 		err = make_memfd(f);
-	return err ? err : file_attach(files, f, dev, c, flags);
+	return err ? err : file_attach(files, f, doorbells, dev, c, flags);
 }
 
-int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struct uvd_caller *c, int flags, int *fd)
+int uvd_run_file_open(struct uvd_run_files *files, struct uvd_doorbells *doorbells, struct uvd_device *dev,
+		      struct uvd_caller *c, int flags, int *fd, bool *direct)
 {
 	struct uvd_run_file *f = calloc(1, sizeof(*f)), **list;
 
@@ -281,17 +329,18 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	f->mode = flags & O_ACCMODE;
 	atomic_init(&f->refs, 1);
 	atomic_init(&f->next_offset, uvd_cpu_page_size());
-	*fd = file_init(files, f, dev, c, flags);
+	*fd = file_init(files, f, doorbells, dev, c, flags);
 	if (*fd == -EMFILE && !f->file) {
 		/* Files that clients have closed may still be charged: wait for them, and try once more. */
 		uvd_run_files_settle(files, 1000);
 		uvd_opener_drop(&f->opener.who);
-		*fd = file_init(files, f, dev, c, flags);
+		*fd = file_init(files, f, doorbells, dev, c, flags);
 	}
 	if (*fd < 0) {
 		run_file_free(f);
 		return *fd;
 	}
+	*direct = f->log;
 	f->opener.serial = uvd_run_serial_new(files);
 	uvd_lock(&files->lock);
 	list = run_files_bucket(files, f->inode.ino);
@@ -464,7 +513,8 @@ void uvd_run_files_zap(struct uvd_run_files *files, const struct uvd_device *dev
 	for (int i = 0; i < UVD_RUN_FILE_HASH; i++)
 		for (struct uvd_run_file *f = files->hash[i]; f; f = f->next)
 			if (f->file->dev == dev)
-				fallocate(f->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, f->size);
+				fallocate(f->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+					  f->log ? UVD_DOORBELL_QUEUES : f->size);
 	uvd_unlock(&files->lock);
 }
 

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include "client/client.h"
 #include "core/core.h"
+#include "doorbell/doorbell.h"
 
 /* The names of all these memfds begin with this, by which the guardian recognises them. */
 #define UVD_RUN_MEMFD_NAME "uverbsd:"
@@ -47,6 +48,7 @@ struct uvd_run_file {
 	off_t size; /* of memfd */
 	int memfd; /* our fd, from which shared queues are mapped; the client has a second open of the file */
 	_Atomic uint64_t next_offset; /* of the next shared memory; an offset is never reused */
+	struct uvd_doorbell_log *log; /* its doorbells; NULL: they are calls */
 	int watch; /* the inotify watch descriptor */
 	atomic_int refs; /* the table's, and one for each call in progress, or for its work */
 	int probe_ms; /* ms until the next try at its flock(), after the last one; 0: not in the list `closing` */
@@ -72,11 +74,15 @@ uint64_t uvd_run_serial_new(struct uvd_run_files *files);
 void uvd_run_files_fini(struct uvd_run_files *files);
 
 /*
- * Opens the device for a client, c; flags: O_*. The function's caller installs *fd in the client, and closes its own
- * copy. After the last close of that (also if the client never got it) uvd_run_files_closed() closes the file. Returns
+ * Opens the device for a client, c; flags: O_*. doorbells: the reader of its doorbells; NULL: they are calls. The
+ * function's caller installs *fd in the client, closes its own copy, and sets *direct if the doorbells have a log. After the last close of that (also if the client never got it) uvd_run_files_closed() closes the file. Returns
  * 0 or a negative errno.
  */
-int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struct uvd_caller *c, int flags, int *fd);
+int uvd_run_file_open(struct uvd_run_files *files, struct uvd_doorbells *doorbells, struct uvd_device *dev,
+		      struct uvd_caller *c, int flags, int *fd, bool *direct);
+
+/* Has this process opened a file that has a log now? */
+bool uvd_run_files_has_log(struct uvd_run_files *files, pid_t tgid);
 
 /* Returns the file with a reference, or NULL if the inode is not of a file of ours. */
 struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct uvd_run_inode *inode);

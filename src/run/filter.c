@@ -31,24 +31,25 @@
 #include <unistd.h>
 #include <uverbsd/schema.h>
 
+#include "doorbell/doorbell.h"
 #include "run/filter.h"
 
 /* The windows leave the lower numbers, where a program has its first files, to other files. */
-enum { WINDOW = 256, FAR_WINDOW = 4096, FAR_TOP = 65536, USUAL_LIMIT = 1024 };
+enum { LEAST = 3, WINDOW = 512, FAR_WINDOW = 8192, FAR_TOP = 65536, USUAL_LIMIT = 1024 };
 
 /*
  * For programs that lower their limit to 256 or 64 after the filter is set. These windows are small because other files
  * of a program can have such numbers, and each of their calls is then trapped. They leave out the numbers that bash
  * gives to a script (255) and to process substitutions (63 and below).
  */
-static const struct uvd_run_window low_windows[] = { { .base = 224, .size = 16 }, { .base = 48, .size = 8 } };
+static const struct uvd_run_window low_windows[] = { { .base = 192, .size = 32 }, { .base = 32, .size = 16 } };
 
-void uvd_run_windows(struct uvd_run_window *w, const struct rlimit *nofile)
+void uvd_run_windows(struct uvd_run_window *w, const struct rlimit *nofile, bool logs)
 {
 	rlim_t top = nofile->rlim_cur < USUAL_LIMIT ? nofile->rlim_cur : USUAL_LIMIT;
 
 	w[0].size = WINDOW;
-	while (w[0].size > 1 && w[0].size > top / 4)
+	while (w[0].size > 1 && (w[0].size > top / 2 || (top / w[0].size - 1) * w[0].size < LEAST))
 		w[0].size /= 2;
 	w[0].base = top >= 4 ? (top / w[0].size - 1) * w[0].size : 0;
 	/* Only a program that raises its limit can have these numbers, and such a program has many files. */
@@ -61,6 +62,8 @@ void uvd_run_windows(struct uvd_run_window *w, const struct rlimit *nofile)
 		if (w[2 + i].base + w[2 + i].size > w[0].base)
 			w[2 + i].size = 0; /* the first window is that low itself */
 	}
+	for (int i = 0; i < UVD_RUN_WINDOWS; i++)
+		w[i].direct = logs ? w[i].size / 2 : 0;
 }
 
 /* Adds a rule. A rule that exists and a call that the architecture lacks (aarch64 has no open()) are no errors. */
@@ -146,14 +149,30 @@ static int trap_fd(scmp_filter_ctx ctx, const char *name, const struct uvd_run_w
 	return trap_fd_arg(ctx, name, 0, w, cmd);
 }
 
+/* All write()s on the window's fds, but for doorbells on those that are for files with a log. */
+static int trap_write(scmp_filter_ctx ctx, const struct uvd_run_window *w)
+{
+	const unsigned int top = w->direct ? w->size - w->direct : w->size; /* a power of two, like the size */
+	struct scmp_arg_cmp any = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, (uint32_t)-top, w->base + w->direct);
+	struct scmp_arg_cmp others[] = {
+		SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, (uint32_t)-w->size, w->base),
+		SCMP_CMP64(2, SCMP_CMP_NE, UVD_DOORBELL_BYTES),
+	};
+	int err = w->size ? filter_trap(ctx, "write", 1, &any) : 0;
+
+	return err || !w->direct ? err : filter_trap(ctx, "write", 2, others);
+}
+
 static int trap_fds(scmp_filter_ctx ctx, const struct uvd_run_window *w)
 {
-	static const char *const names[] = { "write", "writev", "read", "readv", "fstat", "dup", "close", NULL };
+	static const char *const names[] = { "writev", "read", "readv", "fstat", "dup", "close", NULL };
 	unsigned int dupfd = F_DUPFD, cloexec = F_DUPFD_CLOEXEC;
 	int err = 0;
 
 	for (const char *const *name = names; *name && !err; name++)
 		err = trap_fd(ctx, *name, w, NULL);
+	for (int i = 0; i < UVD_RUN_WINDOWS && !err; i++)
+		err = trap_write(ctx, &w[i]);
 	return err ?: trap_fd(ctx, "fcntl", w, &dupfd) ?: trap_fd(ctx, "fcntl", w, &cloexec) ?:
 	       trap_fd_arg(ctx, "dup2", 1, w, NULL) ?: trap_fd_arg(ctx, "dup3", 1, w, NULL);
 }
@@ -166,27 +185,55 @@ static int trap_ioctl(scmp_filter_ctx ctx)
 }
 
 /*
- * Refuses sockets of NETLINK_RDMA: libibverbs reads sysfs only if it cannot have one, and creating one loads the
- * kernel's RDMA modules, if there are any. The kernel looks at 32 bits of both arguments.
+ * Sockets of NETLINK_RDMA are refused: libibverbs reads sysfs only if it cannot have one, and creating one loads the
+ * kernel's RDMA modules, if there are any. The engine learns of it by that which processes may have logs (direct.c). The kernel
+ * looks at 32 bits of both arguments.
  */
-static int refuse_netlink(scmp_filter_ctx ctx)
+static int refuse_netlink(scmp_filter_ctx ctx, bool logs)
 {
 	struct scmp_arg_cmp rdma[] = {
 		SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_NETLINK),
 		SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, UINT32_MAX, NETLINK_RDMA),
 	};
 
-	return seccomp_rule_add_exact_array(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2, rdma);
+	return seccomp_rule_add_exact_array(ctx, logs ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2, rdma);
+}
+
+/* Limits of file sizes: a log lies beyond a finite one. */
+static int trap_limits(scmp_filter_ctx ctx)
+{
+	struct scmp_arg_cmp own = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, UINT32_MAX, RLIMIT_FSIZE);
+	struct scmp_arg_cmp any[] = {
+		SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, RLIMIT_FSIZE),
+		SCMP_CMP64(2, SCMP_CMP_NE, 0),
+	};
+
+	return filter_trap(ctx, "setrlimit", 1, &own) ?: filter_trap(ctx, "prlimit64", 2, any);
+}
+
+static bool has_logs(const struct uvd_run_window *w)
+{
+	bool has = false;
+
+	for (int i = 0; i < UVD_RUN_WINDOWS; i++)
+		has |= w[i].direct;
+	return has;
 }
 
 static int add_rules(scmp_filter_ctx ctx, const struct uvd_run_window *w, bool exits)
 {
 	/* Other architectures (i386, x32) have other numbers and structs: their calls pass, and see no device. */
-	return seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW) ?:
-	       seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2) ?:
-	       trap_all(ctx) ?: trap_open(ctx, "open", 1) ?: trap_open(ctx, "openat", 2) ?:
-	       trap_stat_at(ctx, "newfstatat", 3, w) ?: trap_stat_at(ctx, "statx", 2, w) ?: trap_fds(ctx, w) ?:
-	       trap_ioctl(ctx) ?: refuse_netlink(ctx) ?: exits ? filter_trap(ctx, "exit_group", 0, NULL) : 0;
+	int err = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW) ?:
+		  seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2) ?:
+		  trap_all(ctx) ?: trap_open(ctx, "open", 1) ?: trap_open(ctx, "openat", 2) ?:
+		  trap_stat_at(ctx, "newfstatat", 3, w) ?: trap_stat_at(ctx, "statx", 2, w) ?: trap_fds(ctx, w) ?:
+		  trap_ioctl(ctx) ?: refuse_netlink(ctx, has_logs(w));
+
+	if (!err && has_logs(w))
+		err = trap_limits(ctx);
+	if (!err && exits)
+		err = filter_trap(ctx, "exit_group", 0, NULL);
+	return err;
 }
 
 /* libseccomp compiles the filter, but cannot set the flags that we need, so it exports the filter and we install it. */

@@ -11,9 +11,12 @@
  * A range of fd numbers for fds of the device. Other files get such numbers only in a process with many open files. A
  * filter sees numbers, not files, so this range is how it recognises a write() on the device. The size is a power of
  * two and the base is aligned to it: the test is one masked comparison.
+ *
+ * The lower half is for files whose doorbells go into a log (src/doorbell): there a write() of UVD_DOORBELL_BYTES is not trapped.
  */
 struct uvd_run_window {
 	unsigned int base, size; /* size 0: unused */
+	unsigned int direct; /* how many of the numbers are for files with a log: half of them or none */
 };
 
 enum { UVD_RUN_WINDOWS = 4 }; /* each is used when those before it are full or above the caller's limit */
@@ -23,8 +26,8 @@ static inline bool uvd_run_in_window(const struct uvd_run_window *w, unsigned lo
 	return w->size && (unsigned int)fd - w->base < w->size; /* the kernel also looks at 32 bits of an fd only */
 }
 
-/* Chooses the windows for a process tree with these limits on open files. */
-void uvd_run_windows(struct uvd_run_window *windows, const struct rlimit *nofile);
+/* Chooses the windows for a process tree with these limits on open files. logs: some files have logs. */
+void uvd_run_windows(struct uvd_run_window *windows, const struct rlimit *nofile, bool logs);
 
 /*
  * Compiles the filter. exits: it traps exit_group(), too. The caller frees prog->filter. Returns 0 or a negative errno.

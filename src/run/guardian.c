@@ -74,7 +74,9 @@ static long guardian_answer(const struct seccomp_notif *n)
 	unsigned int number;
 
 	uvd_run_decode(&n->data, &args);
-	if (args.op >= UVD_RUN_SETID)
+	if (args.op == UVD_RUN_NETLINK)
+		return -EPROTONOSUPPORT;
+	if (args.op >= UVD_RUN_LIMIT)
 		return UVD_RUN_CONTINUE;
 	if (args.op == UVD_RUN_OPEN) {
 		uvd_run_resolve(&c, "", &args, &target);
@@ -168,6 +170,7 @@ static void guardian_take_over(struct guardian *g)
 	uvd_dir_remove(AT_FDCWD, g->l->root);
 	if (g->listener < 0)
 		return;
+	uvd_run_brake();
 	guardian_drop_agent(g); /* it may have asked for a call that we must not receive for it any more */
 	guardian_answer_current(g);
 	for (unsigned int i = 0; i < UVD_RUN_MAX_LENT; i++)

@@ -83,6 +83,15 @@ struct uvd_run_lent {
 	uint16_t free[UVD_RUN_MAX_LENT]; /* places before that */
 };
 
+/* direct.c: processes whose doorbells are not answered. Only the tree's thread uses it. */
+enum { UVD_RUN_ASKED = 256 };
+struct uvd_run_direct {
+	struct uvd_doorbells *doorbells; /* their reader; NULL: none yet */
+	bool any; /* a process has asked */
+	pid_t asked[UVD_RUN_ASKED]; /* for a socket of NETLINK_RDMA, lately; 0: unused */
+	unsigned int next;
+};
+
 /* A process tree under one filter, served by one thread. */
 struct uvd_run_tree {
 	struct uvd_run_tree *next;
@@ -126,6 +135,7 @@ struct uvd_run_tree {
 	int cm_other_fd;
 	atomic_uint lending; /* loans that have not answered their calls yet */
 	struct uvd_run_around around;
+	struct uvd_run_direct direct;
 	struct uvd_run_file *file; /* the file of the call's work, with a reference; valid only with call.work.run */
 };
 
@@ -238,11 +248,11 @@ void uvd_run_show_port(void *arg, struct uvd_fleet_place *place, unsigned int po
 
 /*
  * call.c: duplicates fd into the caller, at a free number in the windows and not below `least`, as the answer to its
- * call. Closes fd. Of flags only O_CLOEXEC counts. Returns UVD_RUN_ANSWERED or a negative errno.
+ * call. Closes fd. Of flags only O_CLOEXEC counts. direct: its doorbells have a log. Returns UVD_RUN_ANSWERED or a negative errno.
  */
-long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags);
+long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags, bool direct);
 /* call.c: answers dup() or fcntl(F_DUPFD) of the caller's fd with a duplicate in the windows, if one is free there. */
-long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args);
+long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args, bool direct);
 /* How much of a writev() is done. All zero: nothing. */
 struct uvd_run_pieces {
 	uint64_t next; /* index of the next piece */
@@ -313,6 +323,17 @@ void uvd_run_report_exit(struct uvd_run_tree *tree, int status);
 
 /* serve.c: answers a call that is not the current one. */
 void uvd_run_answer_late(struct uvd_run_tree *tree, uint64_t id, long result);
+/* ---- direct.c ---------------------------------------------------------------------------------------------------- */
+
+/* The caller has asked for a socket of NETLINK_RDMA. */
+void uvd_run_direct_asked(struct uvd_run_tree *tree);
+/* The caller is about to exec. */
+void uvd_run_direct_exec(struct uvd_run_tree *tree);
+/* Returns the reader for a file that the caller opens, or NULL: its doorbells are calls. Call after uvd_run_caller(). */
+struct uvd_doorbells *uvd_run_doorbells(struct uvd_run_tree *tree);
+/* The caller sets its RLIMIT_FSIZE. Returns UVD_RUN_CONTINUE or -EPERM. */
+long uvd_run_direct_limit(struct uvd_run_tree *tree, const struct uvd_run_args *args);
+
 /* serve.c: starts the tree's thread. Returns 0 or a negative errno. */
 int uvd_run_serve(struct uvd_run_tree *tree);
 /* Tells that thread to end. Call when the listener has hung up. */

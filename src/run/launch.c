@@ -285,7 +285,7 @@ static int launch_prepare(struct uvd_run_launch *l)
 	int err;
 
 	getrlimit(RLIMIT_NOFILE, &nofile);
-	uvd_run_windows(l->windows, &nofile);
+	uvd_run_windows(l->windows, &nofile, l->options->doorbells != UVD_DOORBELLS_CALLS);
 	/* The soft limit is meant for PROGRAM's files. Beyond it SIGXFSZ would end this process. */
 	getrlimit(RLIMIT_FSIZE, &fsize);
 	raised = (struct rlimit){ fsize.rlim_max, fsize.rlim_max };

@@ -65,6 +65,9 @@ void uvd_run_guardian_main(struct uvd_run_launch *l) __attribute__((noreturn));
 void uvd_run_engine_main(struct uvd_run_launch *l) __attribute__((noreturn));
 void uvd_run_program_main(struct uvd_run_launch *l) __attribute__((noreturn));
 
+/* brake.c: has the kernel refuse further doorbells of the processes below this one. */
+void uvd_run_brake(void);
+
 /* check.c: does the system have what a run needs? Returns false after a message. */
 bool uvd_run_check_system(void);
 

@@ -16,7 +16,7 @@
 #include "options/options.h"
 #include "run/launch.h"
 
-enum { MEMBER_MOST_FDS = 65536, MEMBER_MOST_WINDOW = 4096 };
+enum { MEMBER_MOST_FDS = 65536, MEMBER_MOST_WINDOW = 8192 };
 
 /* The links of anonymous inodes do not begin with "/", as the paths of all files do. */
 static bool member_is_listener(int fd)
@@ -55,7 +55,7 @@ static bool member_is_agent(int fd)
 /* The engine looks in a window for a number that is free. */
 static bool member_window_ok(const struct uvd_run_window *w)
 {
-	return w->size <= MEMBER_MOST_WINDOW && !(w->size & (w->size - 1)) && w->base <= MEMBER_MOST_FDS - w->size &&
+	return w->size <= MEMBER_MOST_WINDOW && (!w->direct || w->direct == w->size / 2) && !(w->size & (w->size - 1)) && w->base <= MEMBER_MOST_FDS - w->size &&
 	       !(w->size && w->base % w->size);
 }
 

@@ -54,7 +54,7 @@ static long node_answer(struct uvd_run_tree *tree, struct uvd_run_node *node, st
 	case UVD_RUN_IOCTL:
 		return kind->ioctl ? kind->ioctl(tree, node, args) : UVD_RUN_CONTINUE;
 	case UVD_RUN_DUP:
-		return uvd_run_answer_dup(tree, args);
+		return uvd_run_answer_dup(tree, args, node->direct);
 	default:
 		return uvd_run_answer_node(tree, args, node); /* fstat(), by whichever call */
 	}

@@ -20,6 +20,7 @@ struct uvd_run_node {
 	dev_t rdev;
 	unsigned int mode; /* permissions, as the tree has them */
 	ino_t ino;
+	bool direct; /* of an open file: its doorbells have a log */
 	void *priv; /* of the kind; after opened() of an open file, else of the node */
 };
 

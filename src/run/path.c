@@ -99,6 +99,17 @@ void uvd_run_decode(const struct seccomp_data *data, struct uvd_run_args *args)
 	case SYS_dup:
 		*args = (struct uvd_run_args){ .op = UVD_RUN_DUP, .fd = a[0] };
 		break;
+	case SYS_socket:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_NETLINK };
+		break;
+#ifdef SYS_setrlimit
+	case SYS_setrlimit:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_LIMIT, .buf = a[1] };
+		break;
+#endif
+	case SYS_prlimit64:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_LIMIT, .fd = a[0], .buf = a[2] };
+		break;
 	case SYS_close:
 		*args = (struct uvd_run_args){ .op = UVD_RUN_CLOSE, .fd = a[0] };
 		break;

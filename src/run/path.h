@@ -23,6 +23,8 @@ enum uvd_run_op {
 	UVD_RUN_READ, /* or readv() */
 	UVD_RUN_IOCTL,
 	UVD_RUN_DUP,
+	UVD_RUN_NETLINK, /* socket() of NETLINK_RDMA */
+	UVD_RUN_LIMIT, /* setrlimit(RLIMIT_FSIZE) or prlimit(); fd: the process, 0: the caller's; buf: the limit */
 	/* The engine only takes note of the following; the kernel carries them out. */
 	UVD_RUN_SETID,
 	UVD_RUN_EXEC,

@@ -19,6 +19,7 @@
 #include <uverbsd/config.h>
 #include <uverbsd/log.h>
 #include "account/account.h"
+#include "doorbell/doorbell.h"
 #include "report/report.h"
 
 /* Our own exit statuses: from 125 on the same as those of env(1), nohup(1) and timeout(1). */
@@ -38,6 +39,7 @@ struct uvd_run_options {
 	bool report_stacks; /* it names where objects were created */
 	bool report_fails; /* exit with UVD_RUN_FINDINGS instead of 0 if it has findings */
 	bool mount; /* mount the devices' folders in a mount namespace of PROGRAM's */
+	enum uvd_doorbell_way doorbells;
 	unsigned int busy_poll; /* how long, in us, the engine polls for PROGRAM's next call before it sleeps */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */
 	struct uvd_account_limits limits; /* of the user; all process trees of an engine together */

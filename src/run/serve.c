@@ -52,7 +52,13 @@ static long run_server_answer_call(struct uvd_run_tree *tree)
 	case UVD_RUN_SETID:
 		uvd_run_caller_setid(tree);
 		return UVD_RUN_CONTINUE;
+	case UVD_RUN_NETLINK:
+		uvd_run_direct_asked(tree);
+		return -EPROTONOSUPPORT;
+	case UVD_RUN_LIMIT:
+		return uvd_run_direct_limit(tree, &args);
 	case UVD_RUN_EXEC:
+		uvd_run_direct_exec(tree);
 		uvd_run_caller_exec(tree);
 		return UVD_RUN_CONTINUE;
 	case UVD_RUN_CLOSE:

@@ -181,7 +181,7 @@ static long ucap_node_open(struct uvd_run_tree *tree, struct uvd_run_node *node,
 	uvd_lock(&e->ucaps_lock);
 	fd = uvd_ucap_named(&tree->granted, u->name) ? run_ucap_reopen(u, flags) : -ENOENT;
 	uvd_unlock(&e->ucaps_lock);
-	return fd < 0 ? fd : uvd_run_answer_fd(tree, fd, 0, flags);
+	return fd < 0 ? fd : uvd_run_answer_fd(tree, fd, 0, flags, false);
 }
 
 /* Caller holds e->ucaps_lock. */

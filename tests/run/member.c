@@ -74,7 +74,7 @@ static struct tree tree_start(const char *path)
 	struct sock_fprog prog;
 	struct tree tree = {};
 
-	uvd_run_windows(windows, &limit);
+	uvd_run_windows(windows, &limit, false);
 	MUST(!uvd_run_filter_make(windows, false, &prog) && !socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) && !pipe(go));
 	tree.pid = fork();
 	if (!tree.pid) {

@@ -64,7 +64,9 @@ static void files_end(void)
 
 static int file_open(int *fd)
 {
-	return uvd_run_file_open(&files, h.dev, &caller, O_RDWR, fd);
+	bool direct;
+
+	return uvd_run_file_open(&files, NULL, h.dev, &caller, O_RDWR, fd, &direct);
 }
 
 /* As the engine's loop: does what `inotify` and `look` tell it. Returns whether they told anything. */

@@ -63,8 +63,9 @@ START_TEST(windows_lie_below_the_limit)
 		struct rlimit r = { limits[i], limits[i] };
 		struct uvd_run_window w[UVD_RUN_WINDOWS];
 
-		uvd_run_windows(w, &r);
+		uvd_run_windows(w, &r, true);
 		ck_assert_uint_ge(w[0].size, 1);
+		ck_assert_uint_eq(w[0].direct, w[0].size / 2);
 		ck_assert_uint_eq(w[0].size & (w[0].size - 1), 0);
 		ck_assert_uint_eq(w[0].base % w[0].size, 0);
 		ck_assert_uint_ge(w[0].base, 3);
@@ -80,7 +81,7 @@ START_TEST(filter_is_made)
 	struct uvd_run_window w[UVD_RUN_WINDOWS];
 	struct sock_fprog prog;
 
-	uvd_run_windows(w, &r);
+	uvd_run_windows(w, &r, true);
 	ck_assert_int_eq(uvd_run_filter_make(w, false, &prog), 0);
 	ck_assert_uint_gt(prog.len, 20);
 	free(prog.filter);

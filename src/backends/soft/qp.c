@@ -124,6 +124,7 @@ int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uv
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	qp->sq_sig_all = init->sq_sig_all;
 	qp->state = IBV_QPS_RESET;
+	soft_show_state(qp);
 	err = soft_count(&dev->num_qps, limits->max_qp);
 	if (err)
 		return err;
@@ -209,6 +210,7 @@ static void qp_reset(struct soft_qp *qp)
 	soft_held_drop(qp);
 	soft_sq_clear(qp);
 	soft_rq_clear(&qp->rq);
+	soft_show_state(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->s_kicked = qp->s_started = qp->s_draining = qp->s_drained_event = false;
 	qp->r_taken = qp->r_nak = qp->r_silent = qp->r_established = qp->r_last_wqe = false;
@@ -416,6 +418,7 @@ static int qp_transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int
 			return err;
 	}
 	qp->state = next;
+	soft_show_state(qp);
 	if (next == IBV_QPS_RTR)
 		qp->r_established = false;
 	if (next == IBV_QPS_RTS)

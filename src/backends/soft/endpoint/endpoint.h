@@ -134,6 +134,13 @@ static inline bool soft_takes_requests(const struct soft_qp *qp)
 	       qp->state == IBV_QPS_ERR;
 }
 
+/* Call when the QP's state has changed: shows the client of a mapped queue whether it may post. Caller holds qp->lock. */
+static inline void soft_show_state(struct soft_qp *qp)
+{
+	if (qp->qp.sq && qp->qp.sq->unanswered)
+		qp->qp.sq->ops->take_posts(qp->qp.sq, soft_takes_requests(qp));
+}
+
 /* ---- srq.c ------------------------------------------------------------------------------------------------------- */
 
 struct soft_srq {

@@ -273,6 +273,7 @@ void soft_qp_error(struct soft_qp *qp, struct soft_due *due)
 	if (soft_gone(qp))
 		return;
 	qp->state = IBV_QPS_ERR;
+	soft_show_state(qp);
 	soft_undefer(qp);
 	soft_send_take_back(qp);
 	soft_send_unwait(qp);

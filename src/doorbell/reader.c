@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A reader: one thread for many logs. It looks at the logs that were used lately, in turn; after the last doorbell it goes on
+ * looking for a while, and then sleeps. inotify tells it which logs were written. No doorbell is lost: the client stores the
+ * record, and then the kernel queues the event. The reader reads the events, looks at the logs, and then sleeps in poll(), which
+ * looks at the queue of events itself.
+ *
+ * The watches stay armed: an event that nobody has read yet costs the client little, and to arm a watch for each sleep would cost
+ * the reader four system calls.
+ *
+ * If the work behind a doorbell is held up in a client's memory another thread replaces this one. It takes over all that is left.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "cpu/cpu.h"
+#include "doorbell/internal.h"
+
+enum {
+	HASH = 64,
+	SPIN_NS = 3000, /* after the last doorbell. More takes CPU time from clients that poll */
+	SPARE_SPIN_NS = 150000, /* the same if a CPU is to spare */
+	SPARE_NS = 10000000, /* how long that is believed */
+	USED_NS = 5000000, /* a log that was not used for so long is looked at after an event only */
+	LISTEN_NS = 20000, /* while there is work the events of other logs are read that often */
+	JUNK = 64, /* so much junk makes a log quiet */
+	QUIET_NS = 1000000, /* for so long at first, and then for twice that, up to: */
+	QUIET_DOUBLED = 4, /* times */
+	NUM_WORKS = 64,
+};
+
+struct reader_thread {
+	struct uvd_worker worker;
+	struct uvd_doorbells *reader; /* a reference */
+	bool is_replaced; /* under the reader's lock */
+};
+
+struct uvd_doorbells {
+	atomic_uint refs; /* the owner's, one for each log, and one for each thread */
+	struct uvd_log *log;
+	int inotify, event; /* event: an eventfd */
+	pthread_mutex_t lock; /* all below */
+	struct list_head hash[HASH]; /* all logs, by their watches */
+	struct list_head active, quiet;
+	unsigned int num_logs, num_active;
+	struct uvd_doorbell_log *in_turn; /* the thread has its lock, and not ours */
+	pthread_cond_t turn_over;
+	bool has_thread, stop;
+	uint64_t worked_at, heard_at; /* CLOCK_MONOTONIC, ns */
+	int loads; /* /proc/loadavg; -1: it cannot be read */
+	unsigned int cpus;
+	bool has_spare; /* when it was last looked: no more threads run than there are CPUs */
+	uint64_t spare_at; /* when that was */
+	/* Work that logs have left. Under this lock, which is the last one to be taken. */
+	pthread_mutex_t work_lock;
+	struct uvd_work *works;
+	unsigned int first_work, num_works, max_works;
+	atomic_bool sleeps;
+};
+
+/* ---- work -------------------------------------------------------------------------------------------------------- */
+
+static bool works_grow(struct uvd_doorbells *r)
+{
+	const unsigned int max = r->max_works ? 2 * r->max_works : NUM_WORKS;
+	struct uvd_work *works = calloc(max, sizeof(*works));
+
+	if (!works)
+		return false;
+	for (unsigned int i = 0; i < r->num_works; i++)
+		works[i] = r->works[(r->first_work + i) % r->max_works];
+	free(r->works);
+	r->works = works;
+	r->first_work = 0;
+	r->max_works = max;
+	return true;
+}
+
+void uvd_doorbells_add_work(struct uvd_doorbells *r, struct uvd_work work)
+{
+	bool added;
+
+	pthread_mutex_lock(&r->work_lock);
+	added = r->num_works < r->max_works || works_grow(r);
+	if (added)
+		r->works[(r->first_work + r->num_works++) % r->max_works] = work;
+	pthread_mutex_unlock(&r->work_lock);
+	if (!added)
+		work.run(work.arg, NULL);
+	else if (atomic_load(&r->sleeps))
+		eventfd_write(r->event, 1);
+}
+
+static struct uvd_work works_take(struct uvd_doorbells *r)
+{
+	struct uvd_work work = { NULL };
+
+	pthread_mutex_lock(&r->work_lock);
+	if (r->num_works) {
+		work = r->works[r->first_work];
+		r->first_work = (r->first_work + 1) % r->max_works;
+		r->num_works--;
+	}
+	pthread_mutex_unlock(&r->work_lock);
+	return work;
+}
+
+/* ---- logs -------------------------------------------------------------------------------------------------------- */
+
+/* Caller holds r->lock, here and below, unless it says otherwise. */
+static bool log_watch(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", log->memfd);
+	log->watch = inotify_add_watch(r->inotify, path, IN_MODIFY);
+	if (log->watch < 0)
+		return false;
+	list_add(&log->same_hash, &r->hash[(unsigned int)log->watch % HASH]);
+	return true;
+}
+
+static void log_unwatch(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
+{
+	if (log->watch < 0)
+		return;
+	inotify_rm_watch(r->inotify, log->watch);
+	log->watch = -1;
+	list_del_init(&log->same_hash);
+}
+
+static void log_activate(struct uvd_doorbells *r, struct uvd_doorbell_log *log, uint64_t now)
+{
+	log->used_at = now;
+	log->is_heard = true;
+	if (!list_empty(&log->place))
+		return;
+	list_add(&log->place, &r->active);
+	r->num_active++;
+}
+
+static void log_deactivate(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
+{
+	list_del_init(&log->place);
+	r->num_active--;
+}
+
+/* What the client writes is no doorbells: the reader does not look at the log for a while, and hears nothing of it. */
+static void log_put_off(struct uvd_doorbells *r, struct uvd_doorbell_log *log, uint64_t now)
+{
+	log_deactivate(r, log);
+	log_unwatch(r, log);
+	log->quiet_end = now + ((uint64_t)QUIET_NS << log->times_quiet);
+	if (log->times_quiet < QUIET_DOUBLED)
+		log->times_quiet++;
+	list_add_tail(&log->place, &r->quiet);
+}
+
+/* Ends the quiet of logs. Returns when the next one ends; 0: none is quiet. */
+static uint64_t logs_wake(struct uvd_doorbells *r, uint64_t now)
+{
+	struct uvd_doorbell_log *log, *next;
+	uint64_t first = 0;
+
+	list_for_each_entry_safe(log, next, &r->quiet, place) {
+		if (log->quiet_end <= now && log_watch(r, log)) {
+			log->quiet_end = 0;
+			list_del_init(&log->place);
+			log_activate(r, log, now);
+		} else if (!first || log->quiet_end < first) {
+			first = log->quiet_end > now ? log->quiet_end : now + QUIET_NS;
+		}
+	}
+	return first;
+}
+
+/* Reads the events. Returns false if there were none. */
+static bool reader_hear(struct uvd_doorbells *r, uint64_t now)
+{
+	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	struct uvd_doorbell_log *log;
+	ssize_t n = read(r->inotify, buf, sizeof(buf));
+
+	r->heard_at = now;
+	for (ssize_t at = 0; at < n;) {
+		const struct inotify_event *e = (const void *)(buf + at);
+
+		at += sizeof(*e) + e->len;
+		/* If the kernel has dropped events any log may have been written. */
+		for (unsigned int i = 0; i < HASH; i++) {
+			if (!(e->mask & IN_Q_OVERFLOW) && i != (unsigned int)e->wd % HASH)
+				continue;
+			list_for_each_entry(log, &r->hash[i], same_hash)
+				if (e->mask & IN_Q_OVERFLOW || log->watch == e->wd)
+					log_activate(r, log, now);
+		}
+	}
+	return n > 0;
+}
+
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
+
+/*
+ * Looks at the log that was looked at the longest time ago. Releases r->lock meanwhile. Returns false if there was nothing.
+ */
+static bool reader_look(struct uvd_doorbells *r, uint64_t now)
+{
+	struct uvd_doorbell_log *log = list_first_entry(&r->active, struct uvd_doorbell_log, place);
+	bool found, is_junk;
+
+	list_del_init(&log->place);
+	list_add_tail(&log->place, &r->active);
+	/* Else another thread empties it before a call. That one may need r->lock, so this one does not wait. */
+	if (pthread_mutex_trylock(&log->lock))
+		return false;
+	r->in_turn = log;
+	log->is_new |= log->is_heard;
+	found = log->is_heard;
+	log->is_heard = false;
+	pthread_mutex_unlock(&r->lock);
+	/* An event without a doorbell: the client writes something else. */
+	log->junk += found;
+	found = uvd_doorbell_log_turn(log);
+	is_junk = log->junk > JUNK;
+	if (is_junk) {
+		log->junk = 0;
+		uvd_doorbell_log_trim(log);
+	}
+	pthread_mutex_unlock(&log->lock);
+	pthread_mutex_lock(&r->lock);
+	r->in_turn = NULL;
+	pthread_cond_broadcast(&r->turn_over);
+	if (list_empty(&log->place))
+		return found; /* it is being removed */
+	if (found)
+		log->used_at = now;
+	if (is_junk)
+		log_put_off(r, log, now);
+	return found;
+}
+
+/* Looks at all active logs once. Returns false if there was nothing in any. */
+static bool reader_round(struct uvd_doorbells *r, uint64_t now)
+{
+	bool any = false;
+
+	for (unsigned int n = r->num_active; n && r->num_active; n--)
+		any |= reader_look(r, now);
+	return any;
+}
+
+/* Before the reader sleeps: later it looks at these again after an event. */
+static void reader_forget_unused(struct uvd_doorbells *r, uint64_t now)
+{
+	struct uvd_doorbell_log *log, *next;
+
+	list_for_each_entry_safe(log, next, &r->active, place)
+		if (now - log->used_at > USED_NS)
+			log_deactivate(r, log);
+}
+
+/* ---- sleeping ---------------------------------------------------------------------------------------------------- */
+
+/* Reads how many threads of the machine run or wait for a CPU, this one included. 0: that cannot be read. */
+static unsigned int num_running(const struct uvd_doorbells *r)
+{
+	char text[128];
+	const char *p = text;
+	ssize_t n = r->loads < 0 ? -1 : pread(r->loads, text, sizeof(text) - 1, 0);
+
+	text[n < 0 ? 0 : n] = 0;
+	for (int i = 0; i < 3 && p; i++) {
+		p = strchr(p, ' ');
+		p = p ? p + 1 : NULL;
+	}
+	return p ? strtoul(p, NULL, 10) : 0;
+}
+
+/* How long to look for the next doorbell after the last one. */
+static uint64_t reader_spin_ns(struct uvd_doorbells *r, uint64_t now)
+{
+	unsigned int num;
+
+	if (now - r->spare_at > SPARE_NS) {
+		num = num_running(r);
+		r->has_spare = num && num <= r->cpus;
+		r->spare_at = now;
+	}
+	return r->has_spare ? SPARE_SPIN_NS : SPIN_NS;
+}
+
+/* Sleeps until a log is written, or for `ns`; 0: no limit. Caller does not hold r->lock. */
+static void reader_sleep(struct uvd_doorbells *r, uint64_t ns)
+{
+	struct pollfd p[] = { { .fd = r->inotify, .events = POLLIN }, { .fd = r->event, .events = POLLIN } };
+	const struct timespec limit = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+	eventfd_t count;
+
+	if (ppoll(p, UVD_COUNT(p), ns ? &limit : NULL, NULL) > 0 && p[1].revents)
+		eventfd_read(r->event, &count);
+}
+
+static bool reader_has_work(struct uvd_doorbells *r)
+{
+	bool has;
+
+	pthread_mutex_lock(&r->work_lock);
+	has = r->num_works;
+	pthread_mutex_unlock(&r->work_lock);
+	return has;
+}
+
+/* Nothing is left to do: spins or sleeps until there may be. Caller holds r->lock, which is released meanwhile. */
+static void reader_rest(struct uvd_doorbells *r, uint64_t now)
+{
+	uint64_t end;
+
+	if (now - r->worked_at < reader_spin_ns(r, now)) {
+		pthread_mutex_unlock(&r->lock);
+		uvd_cpu_relax();
+		pthread_mutex_lock(&r->lock);
+		return;
+	}
+	end = logs_wake(r, now);
+	if (reader_hear(r, now))
+		return;
+	reader_forget_unused(r, now);
+	atomic_store(&r->sleeps, true);
+	pthread_mutex_unlock(&r->lock);
+	if (!reader_has_work(r))
+		reader_sleep(r, end ? end - now : 0);
+	atomic_store(&r->sleeps, false);
+	pthread_mutex_lock(&r->lock);
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+static void reader_free(struct uvd_doorbells *r)
+{
+	if (r->inotify >= 0)
+		close(r->inotify);
+	if (r->event >= 0)
+		close(r->event);
+	if (r->loads >= 0)
+		close(r->loads);
+	pthread_cond_destroy(&r->turn_over);
+	pthread_mutex_destroy(&r->work_lock);
+	pthread_mutex_destroy(&r->lock);
+	free(r->works);
+	free(r);
+}
+
+static void reader_unref(struct uvd_doorbells *r)
+{
+	if (atomic_fetch_sub(&r->refs, 1) == 1)
+		reader_free(r);
+}
+
+/* One step: work, or a look at the logs, or a rest. Caller holds r->lock, which is released meanwhile. */
+static void reader_step(struct reader_thread *t)
+{
+	struct uvd_doorbells *r = t->reader;
+	const struct uvd_work work = works_take(r);
+	uint64_t now;
+
+	if (work.run) {
+		pthread_mutex_unlock(&r->lock);
+		work.run(work.arg, &t->worker);
+		pthread_mutex_lock(&r->lock);
+		r->worked_at = uvd_now_ns();
+		return;
+	}
+	now = uvd_now_ns();
+	if (!reader_round(r, now))
+		reader_rest(r, now);
+	else if (now - r->heard_at > LISTEN_NS && r->num_active < r->num_logs)
+		reader_hear(r, now);
+}
+
+static void *reader_run(void *arg)
+{
+	struct reader_thread *t = arg;
+	struct uvd_doorbells *r = t->reader;
+
+	pthread_mutex_lock(&r->lock);
+	while (!t->is_replaced && !(r->stop && !r->num_logs && !reader_has_work(r)))
+		reader_step(t);
+	if (!t->is_replaced)
+		r->has_thread = false;
+	pthread_mutex_unlock(&r->lock);
+	free(t);
+	reader_unref(r);
+	return NULL;
+}
+
+static void reader_replace(struct uvd_worker *worker);
+
+/* Returns 0 or a negative errno. */
+static int reader_start(struct uvd_doorbells *r)
+{
+	struct reader_thread *t = calloc(1, sizeof(*t));
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	t->worker.held_up = reader_replace;
+	t->reader = r;
+	atomic_fetch_add(&r->refs, 1);
+	err = uvd_thread_start(NULL, 0, reader_run, t);
+	if (err) {
+		atomic_fetch_sub(&r->refs, 1);
+		free(t);
+	}
+	return err;
+}
+
+/* struct uvd_worker.held_up. If no thread can be started this one goes on, when it can. */
+static void reader_replace(struct uvd_worker *worker)
+{
+	struct reader_thread *t = (struct reader_thread *)worker;
+
+	pthread_mutex_lock(&t->reader->lock);
+	t->is_replaced = !reader_start(t->reader);
+	pthread_mutex_unlock(&t->reader->lock);
+}
+
+/* ---- begin and end ----------------------------------------------------------------------------------------------- */
+
+int uvd_doorbells_add(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&r->lock);
+	if (!log_watch(r, log))
+		ret = -errno;
+	if (!ret && !r->has_thread)
+		ret = reader_start(r);
+	if (ret) {
+		log_unwatch(r, log);
+	} else {
+		r->has_thread = true;
+		r->num_logs++;
+		atomic_fetch_add(&r->refs, 1);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return ret;
+}
+
+void uvd_doorbells_remove(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
+{
+	pthread_mutex_lock(&r->lock);
+	log_unwatch(r, log);
+	if (!list_empty(&log->place) && !log->quiet_end)
+		log_deactivate(r, log);
+	list_del_init(&log->place);
+	while (r->in_turn == log)
+		pthread_cond_wait(&r->turn_over, &r->lock);
+	r->num_logs--;
+	if (r->stop)
+		eventfd_write(r->event, 1);
+	pthread_mutex_unlock(&r->lock);
+}
+
+struct uvd_doorbells *uvd_doorbells_new(struct uvd_log *log)
+{
+	struct uvd_doorbells *r = calloc(1, sizeof(*r));
+	cpu_set_t cpus;
+
+	if (!r)
+		return NULL;
+	atomic_init(&r->refs, 1);
+	r->log = log;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_mutex_init(&r->work_lock, NULL);
+	pthread_cond_init(&r->turn_over, NULL);
+	for (unsigned int i = 0; i < HASH; i++)
+		INIT_LIST_HEAD(&r->hash[i]);
+	INIT_LIST_HEAD(&r->active);
+	INIT_LIST_HEAD(&r->quiet);
+	r->cpus = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : CPU_COUNT(&cpus);
+	r->loads = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+	r->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	r->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (r->inotify >= 0 && r->event >= 0)
+		return r;
+	reader_free(r);
+	return NULL;
+}
+
+void uvd_doorbells_put(struct uvd_doorbells *r)
+{
+	if (r)
+		reader_unref(r);
+}
+
+void uvd_doorbells_stop(struct uvd_doorbells *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->stop = true;
+	eventfd_write(r->event, 1);
+	pthread_mutex_unlock(&r->lock);
+	reader_unref(r);
+}
