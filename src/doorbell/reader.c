@@ -31,6 +31,7 @@ enum {
 	SPARE_NS = 10000000, /* how long that is believed */
 	USED_NS = 5000000, /* a log that was not used for so long is looked at after an event only */
 	LISTEN_NS = 20000, /* while there is work the events of other logs are read that often */
+	SLICE_NS = 100000, /* a short one lets the thread preempt programs that compute as soon as it wakes up */
 	JUNK = 64, /* so much junk makes a log quiet */
 	QUIET_NS = 1000000, /* for so long at first, and then for twice that, up to: */
 	QUIET_DOUBLED = 4, /* times */
@@ -390,6 +391,7 @@ static void *reader_run(void *arg)
 	struct reader_thread *t = arg;
 	struct uvd_doorbells *r = t->reader;
 
+	(void)uvd_thread_set_slice(SLICE_NS);
 	pthread_mutex_lock(&r->lock);
 	while (!t->is_replaced && !(r->stop && !r->num_logs && !reader_has_work(r)))
 		reader_step(t);

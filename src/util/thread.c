@@ -2,9 +2,11 @@
 #include "util/util.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -71,6 +73,26 @@ int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), vo
 bool uvd_thread_set_nice(int nice)
 {
 	return !setpriority(PRIO_PROCESS, 0, nice); /* 0: on Linux the calling thread, not the process */
+}
+
+/* <linux/sched/types.h> cannot be included beside <sched.h>. */
+struct thread_sched_attr {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+bool uvd_thread_set_slice(uint64_t ns)
+{
+	struct thread_sched_attr attr = {};
+
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) || attr.policy != SCHED_OTHER)
+		return false;
+	attr.size = sizeof(attr);
+	attr.runtime = ns;
+	return !syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
 pid_t uvd_thread_id(void)

@@ -18,6 +18,12 @@ int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), vo
 /* Sets the calling thread's nice value. Returns false if it is unchanged: lowering it takes a privilege. */
 bool uvd_thread_set_nice(int nice);
 
+/*
+ * Asks for time slices of this length for the calling thread: a thread with shorter ones is scheduled sooner, and for no more
+ * time. Returns false if the kernel refuses. Before Linux 6.12 it changes nothing.
+ */
+bool uvd_thread_set_slice(uint64_t ns);
+
 /* Returns the processor time of the calling thread in nanoseconds. */
 uint64_t uvd_thread_cpu_ns(void);
 /* Returns the processor time that the calling thread has used since it was *last, and sets *last to what it is now. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * posts CASE: posts by the distribution's provider.
- * refused: in states that refuse them.
+ * refused ERRNO: in states that refuse them, with this errno.
  * filtered: the first one fails by a filter.
  * drain: receives in ERR, as programs post them to learn when the QP is drained.
  * srq: receives to the SRQ of a QP in ERR.
@@ -77,6 +77,8 @@ static struct ibv_qp *peer_of(struct ibv_qp *qp)
 	return peer;
 }
 
+static int refusal;
+
 static void refuse_in(enum ibv_qp_state refused)
 {
 	static const struct connection how;
@@ -85,13 +87,13 @@ static void refuse_in(enum ibv_qp_state refused)
 	memset(s.arena, 'x', 4096);
 	memset(s.arena + 4096, 0, 4096);
 	if (refused == IBV_QPS_RESET)
-		CHECK(post_write(qp, 1) == EINVAL);
+		CHECK(post_write(qp, 1) == refusal);
 	qp_to_init(qp, &how);
 	if (refused == IBV_QPS_INIT)
-		CHECK(post_write(qp, 1) == EINVAL);
+		CHECK(post_write(qp, 1) == refusal);
 	qp_to_rtr(qp, side_address(&s, peer), &how);
 	if (refused == IBV_QPS_RTR)
-		CHECK(post_write(qp, 1) == EINVAL);
+		CHECK(post_write(qp, 1) == refusal);
 	qp_to_rts(qp, &how);
 	CHECK(!post_write(qp, 2));
 	expect_only(2);
@@ -184,6 +186,7 @@ int main(int argc, char **argv)
 
 	side_init(&s, arena_new(ARENA), ARENA, false);
 	side_open(&s, NULL);
+	refusal = argc > 2 ? atoi(argv[2]) : EINVAL;
 	if (!strcmp(name, "refused"))
 		case_refused();
 	else if (!strcmp(name, "filtered"))

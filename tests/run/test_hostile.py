@@ -239,11 +239,11 @@ def refused(call, *args):
 f = os.open("/dev/infiniband/uverbs0", os.O_RDWR)
 for size in (0, 4096, 1 << 41):
     refused(os.ftruncate, f, size)
-refused(os.posix_fallocate, f, 1 << 40, 4096)
+refused(os.posix_fallocate, f, 1 << 62, 4096)
 refused(fcntl.fcntl, f, 1033, 8)                         # F_ADD_SEALS, F_SEAL_WRITE
 memory = mmap.mmap(f, 1 << 20)
 memory[:] = b"x" * len(memory)
-libc.fallocate(f, 3, ctypes.c_long(0), ctypes.c_long(1 << 40))       # a hole
+libc.fallocate(f, 3, ctypes.c_long(0), ctypes.c_long(1 << 62))       # a hole
 memory.madvise(9)                                        # MADV_REMOVE
 fcntl.fcntl(f, fcntl.F_SETFL, 0)                         # not in append mode any more
 low = os.dup2(f, 20)
