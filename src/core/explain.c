@@ -2,13 +2,18 @@
 #include "core/internal.h"
 #include "explain/explain.h"
 
-/* Writes the line. Without a reason of its own, an explanation is limited with those of the same kind. */
+/*
+ * Writes the line, which is formatted only if the limits of the log let it pass: a client can fail in a loop. Without a reason of its
+ * own, an explanation is limited with those of the same verb.
+ */
 static void explain_log(struct uvd_device *dev, uid_t user, const struct uvd_explained *e)
 {
 	const char *kind = e->why.reason ? e->why.reason->code : e->verb ?: "explained";
 	const bool is_json = dev->engine->explain == UVD_EXPLAIN_JSON;
 	char line[UVD_EXPLAINED_TEXT + 128], text[UVD_EXPLAINED_TEXT];
 
+	if (!uvd_log_passes(dev->engine->log, user, UVD_WARN, kind))
+		return;
 	if (is_json) {
 		if (!uvd_explained_json(line, sizeof(line), e, dev->config.ibdev, e->pid))
 			return;
@@ -16,7 +21,7 @@ static void explain_log(struct uvd_device *dev, uid_t user, const struct uvd_exp
 		uvd_explained_text(text, sizeof(text), e);
 		snprintf(line, sizeof(line), "%s: %s, pid %d", dev->config.ibdev, text, e->pid);
 	}
-	uvd_log_line(dev->engine->log, user, UVD_WARN, kind, is_json, line);
+	uvd_log_line(dev->engine->log, UVD_WARN, is_json, line);
 }
 
 void uvd_file_explain(struct uvd_device *dev, struct uvd_file *file, uid_t user, const struct uvd_explained *explained)
@@ -26,7 +31,7 @@ void uvd_file_explain(struct uvd_device *dev, struct uvd_file *file, uid_t user,
 
 	if (!e.pid && file)
 		e.pid = atomic_load_explicit(&file->watched.opened_by, memory_order_relaxed);
-	if (engine->explain != UVD_EXPLAIN_OFF && uvd_log_shows(engine->log, UVD_WARN))
+	if (engine->explain != UVD_EXPLAIN_OFF)
 		explain_log(dev, user, &e);
 	if (file && uvd_is_watched(&engine->observers)) {
 		struct uvd_observed_reason reason = {

@@ -27,7 +27,7 @@
 struct log_count {
 	uint64_t hash;
 	unsigned int printed, left_out;
-	char first[80]; /* the beginning of the first line; of a user: empty */
+	char first[80]; /* the beginning of the first line, or the kind; of a user: empty */
 };
 
 struct uvd_log {
@@ -164,56 +164,66 @@ static struct log_count *count_of(struct uvd_log *log, unsigned int uid, const c
 	return c;
 }
 
-/*
- * May one more line of the user be written in this interval? kind: what similar lines share; first: formats a line of the kind.
- * Caller holds log->lock.
- */
-static bool is_within_limit(struct uvd_log *log, unsigned int uid, const char *kind, const char *first, va_list ap)
+/* Begins a new interval if the current one is over. Caller holds log->lock. */
+static void interval_check(struct uvd_log *log)
 {
-	struct log_count *of_user = count_of(log, uid, ""), *of_kind = count_of(log, uid, kind);
+	const int64_t now = uvd_now_ns();
 
+	if (log->begin && now - log->begin < INTERVAL_NS)
+		return;
+	interval_end(log);
+	log->begin = now;
+}
+
+/*
+ * Counts one more line of the kind and the user. *passes: may it be written in this interval? Returns the count of the kind,
+ * or NULL if there are too many. Caller holds log->lock.
+ */
+static struct log_count *line_count(struct uvd_log *log, unsigned int uid, const char *kind, bool *passes)
+{
+	struct log_count *of_user, *of_kind;
+
+	interval_check(log);
+	of_user = count_of(log, uid, "");
+	of_kind = count_of(log, uid, kind);
+	*passes = false;
 	if (!of_user || !of_kind) {
 		log->left_out++;
-		return false;
+		return NULL;
 	}
-	if (!*of_kind->first)
-		vsnprintf(of_kind->first, sizeof(of_kind->first), first, ap);
 	if (of_kind->printed == MOST_OF_KIND || of_user->printed == MOST_OF_USER || log->printed == MOST_OF_ALL) {
 		of_kind->left_out++;
-		return false;
+		return of_kind;
 	}
 	of_kind->printed++;
 	of_user->printed++;
 	log->printed++;
-	return true;
+	*passes = true;
+	return of_kind;
 }
 
-struct limited_line {
-	unsigned int uid;
-	enum uvd_log_level level;
-	const char *kind;
-	bool is_bare;
-};
-
-static void log_limited(struct uvd_log *log, struct limited_line line, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void count_set_first(struct log_count *c, const char *fmt, va_list ap)
 {
-	const int64_t now = uvd_now_ns();
-	va_list again;
-	bool ok;
+	if (c && !*c->first)
+		vsnprintf(c->first, sizeof(c->first), fmt, ap);
+}
 
-	if (!log || line.level > log->most)
+/* All lines of a format are one kind. */
+__attribute__((format(printf, 4, 0))) static void log_limited(struct uvd_log *log, unsigned int uid,
+							      enum uvd_log_level level, const char *fmt, va_list ap)
+{
+	va_list again;
+	bool passes;
+
+	if (!uvd_log_shows(log, level))
 		return;
 	va_copy(again, ap);
 	pthread_mutex_lock(&log->lock);
-	if (!log->begin || now - log->begin >= INTERVAL_NS) {
-		interval_end(log);
-		log->begin = now;
-	}
-	ok = is_within_limit(log, line.uid, line.kind, fmt, again);
+	count_set_first(line_count(log, uid, fmt, &passes), fmt, again);
 	pthread_mutex_unlock(&log->lock);
 	va_end(again);
-	if (ok)
-		write_line(log, line.level, line.is_bare, fmt, ap);
+	if (passes)
+		write_line(log, level, false, fmt, ap);
 }
 
 void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
@@ -221,7 +231,7 @@ void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *
 	va_list ap;
 
 	va_start(ap, fmt);
-	log_limited(log, (struct limited_line){ UVD_LOG_NO_USER, level, fmt, false }, fmt, ap);
+	log_limited(log, UVD_LOG_NO_USER, level, fmt, ap);
 	va_end(ap);
 }
 
@@ -230,24 +240,38 @@ void uvd_log_of_user(struct uvd_log *log, unsigned int uid, enum uvd_log_level l
 	va_list ap;
 
 	va_start(ap, fmt);
-	log_limited(log, (struct limited_line){ uid, level, fmt, false }, fmt, ap);
+	log_limited(log, uid, level, fmt, ap);
 	va_end(ap);
 }
 
-__attribute__((format(printf, 3, 4))) static void log_limited_line(struct uvd_log *log, struct limited_line line,
-								   const char *fmt, ...)
+bool uvd_log_passes(struct uvd_log *log, unsigned int uid, enum uvd_log_level level, const char *kind)
+{
+	struct log_count *c;
+	bool passes;
+
+	if (!uvd_log_shows(log, level))
+		return false;
+	pthread_mutex_lock(&log->lock);
+	c = line_count(log, uid, kind, &passes);
+	if (c && !*c->first)
+		snprintf(c->first, sizeof(c->first), "%s", kind);
+	pthread_mutex_unlock(&log->lock);
+	return passes;
+}
+
+__attribute__((format(printf, 4, 5))) static void write_linef(struct uvd_log *log, enum uvd_log_level level,
+							      bool is_bare, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	log_limited(log, line, fmt, ap);
+	write_line(log, level, is_bare, fmt, ap);
 	va_end(ap);
 }
 
-void uvd_log_line(struct uvd_log *log, unsigned int uid, enum uvd_log_level level, const char *kind, bool is_bare,
-		  const char *line)
+void uvd_log_line(struct uvd_log *log, enum uvd_log_level level, bool is_bare, const char *line)
 {
-	log_limited_line(log, (struct limited_line){ uid, level, kind, is_bare }, "%s", line);
+	write_linef(log, level, is_bare, "%s", line);
 }
 
 bool uvd_log_shows(const struct uvd_log *log, enum uvd_log_level level)

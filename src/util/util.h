@@ -29,11 +29,12 @@ static inline const char *uvd_errno_name(int err)
 }
 
 /*
- * log.c: logs a finished line at this level, within the user's limits (log.h); kind: all lines of one kind are similar. is_bare: the
- * line is for programs, and gets no prefix.
+ * log.c: for lines that cost something to format, which a client can cause. uvd_log_passes() counts a line, and says whether the
+ * limits of the user (log.h) leave room for it; kind: all lines of one kind are similar, and a line of those that were left out has
+ * its text. Then uvd_log_line() writes the line. is_bare: it is for programs, and gets no prefix.
  */
-void uvd_log_line(struct uvd_log *log, unsigned int uid, enum uvd_log_level level, const char *kind, bool is_bare,
-		  const char *line);
+bool uvd_log_passes(struct uvd_log *log, unsigned int uid, enum uvd_log_level level, const char *kind);
+void uvd_log_line(struct uvd_log *log, enum uvd_log_level level, bool is_bare, const char *line);
 
 enum { UVD_GUID_TEXT = 20 };
 

@@ -486,6 +486,22 @@ START_TEST(test_a_post_that_a_filter_refuses_gets_no_reason_of_the_device)
 }
 END_TEST
 
+/* A client that fails in a loop fills no log, and pays for the lines that are written. */
+START_TEST(test_a_loop_of_refused_calls_is_told_ten_times_and_counted)
+{
+	unsigned int lines = 0;
+
+	for (int i = 0; i < 25; i++)
+		ck_assert_int_eq(many_cqes(), -EINVAL);
+	uvd_log_free(h.engine.log);
+	h.engine.log = NULL;
+	for (const char *p = said(); (p = strstr(p, "CREATE_CQ: EINVAL: cqe ")); p++)
+		lines++;
+	ck_assert_uint_eq(lines, 10);
+	ck_assert_msg(strstr(said(), "\ntest: warning: 15 similar messages left out: range\n"), "%s", said());
+}
+END_TEST
+
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
 static void two_ethernet_ports(void)
@@ -542,6 +558,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_refused_call_names_the_attribute_the_rule_and_the_remedy, 0, UVD_COUNT(cases));
 	tcase_add_test(tc, test_another_errno_has_another_reason);
 	tcase_add_loop_test(tc, test_a_post_that_a_filter_refuses_gets_no_reason_of_the_device, 0, 2);
+	tcase_add_test(tc, test_a_loop_of_refused_calls_is_told_ten_times_and_counted);
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(ports, two_ethernet_ports, why_teardown);
 	tcase_add_test(ports, test_an_ethernet_port_requires_a_grh);

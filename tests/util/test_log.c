@@ -8,6 +8,7 @@
 #include <uverbsd/log.h>
 
 #include "../suite.h"
+#include "util/util.h"
 
 static int ends[2];
 static char text[65536];
@@ -137,6 +138,29 @@ START_TEST(test_limit_opens_again_after_five_seconds)
 }
 END_TEST
 
+/* It counts with the messages of that user, and what is left out is told by its kind. */
+START_TEST(test_lines_pass_as_limited_messages_do)
+{
+	struct uvd_log *log = start(UVD_WARN);
+
+	ck_assert(!uvd_log_passes(NULL, 1000, UVD_ERR, "a") && !uvd_log_passes(log, 1000, UVD_INFO, "a"));
+	for (int i = 0; i < 25; i++)
+		ck_assert(uvd_log_passes(log, 1000, UVD_WARN, "a") == (i < 10));
+	for (int i = 0; i < 20; i++)
+		uvd_log_of_user(log, 1000, UVD_WARN, i % 2 ? "b" : "c");
+	ck_assert(!uvd_log_passes(log, 1000, UVD_WARN, "d") && uvd_log_passes(log, 1001, UVD_WARN, "d"));
+	lines();
+	uvd_log_line(log, UVD_WARN, false, "%s");
+	uvd_log_line(log, UVD_WARN, true, "{}");
+	ck_assert_uint_eq(lines(), 2);
+	ck_assert_str_eq(text, "uverbsd: warning: %s\n{}\n");
+	uvd_log_free(log);
+	ck_assert_uint_eq(lines(), 2);
+	ck_assert_str_eq(text, "uverbsd: warning: 15 similar messages left out: a\n"
+			       "uverbsd: warning: 1 similar message left out: d\n");
+}
+END_TEST
+
 /* A client that fills the log with its mistakes must not hide what the log says of others. */
 START_TEST(test_messages_of_one_user_hide_none_of_another)
 {
@@ -232,6 +256,7 @@ int main(void)
 	tcase_add_test(t, test_kind_of_message_is_the_first_once_for_each_process);
 	tcase_add_test(t, test_limited_messages_are_ten_and_then_counted);
 	tcase_add_test(t, test_limit_opens_again_after_five_seconds);
+	tcase_add_test(t, test_lines_pass_as_limited_messages_do);
 	tcase_add_test(t, test_messages_of_one_user_hide_none_of_another);
 	tcase_add_test(t, test_messages_of_one_kind_hide_none_of_another);
 	tcase_add_test(t, test_all_users_together_are_limited);
