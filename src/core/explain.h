@@ -11,7 +11,7 @@ struct uvd_file;
 
 /*
  * Explains something to the opener of the file (NULL: to nobody in particular). user: to whom the line in the log is attributed.
- * Caller holds no lock of the core, and keeps the file open.
+ * Caller holds no lock of the core but the file's destroy_lock, and keeps the file open.
  */
 void uvd_file_explain(struct uvd_device *dev, struct uvd_file *file, uid_t user, const struct uvd_explained *explained);
 /* struct uvd_ibdev.explain of every device. */

@@ -155,6 +155,18 @@ static const char *file_cleanup(struct uvd_file *file, enum uvd_remove_reason wh
 	return leaked;
 }
 
+/* Caller holds destroy_lock: a file with a context has not been closed for the observers. */
+static void file_explain_removal(struct uvd_file *file)
+{
+	const struct uvd_explained e = {
+		.kind = UVD_EXPLAINED_EVENT,
+		.why = uvd_why(DEVICE_FATAL, { 0 }),
+		.event = IBV_EVENT_DEVICE_FATAL,
+	};
+
+	uvd_file_explain(file->dev, file, uvd_account_person(file->account), &e);
+}
+
 void uvd_file_destroy_hw(struct uvd_file *file, enum uvd_remove_reason why)
 {
 	struct uvd_device *dev = file->dev;
@@ -162,6 +174,8 @@ void uvd_file_destroy_hw(struct uvd_file *file, enum uvd_remove_reason why)
 	const char *leaked;
 
 	uvd_rwsem_write(&file->destroy_lock);
+	if (why == UVD_REMOVE_DRIVER_REMOVE && atomic_load(&file->context))
+		file_explain_removal(file);
 	leaked = file_cleanup(file, why);
 	context = atomic_exchange(&file->context, NULL);
 	if (context) {
@@ -274,7 +288,7 @@ static void device_explain_event(struct uvd_device *dev, enum ibv_event_type typ
 	const struct uvd_explained e = {
 		.kind = UVD_EXPLAINED_EVENT,
 		.why = is_port ? uvd_why(PORT_DOWN, { 0 }) : uvd_why(DEVICE_FATAL, { 0 }),
-		.object = is_port ? "port" : "device",
+		.object = is_port ? "port" : NULL,
 		.number = port,
 		.event = type,
 	};

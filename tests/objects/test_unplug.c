@@ -95,6 +95,34 @@ START_TEST(test_channels_of_open_files_are_eio_and_unknown_fds_ebadf)
 }
 END_TEST
 
+/* A file without a context gets no event, so there is nothing to explain. */
+START_TEST(test_each_client_of_the_device_is_told_why_it_gets_device_fatal)
+{
+	static const char line[] = "test: warning: hfi1_0: event DEVICE_FATAL: the device is gone, or its adapter is; "
+				   "close it and look for another one, pid ";
+	int log_fd = memfd_create("log", 0);
+	struct harness with, without;
+	char text[4096] = "";
+	const char *second;
+
+	h.engine.log = uvd_log_new(log_fd, "test", UVD_INFO);
+	another(&with);
+	another(&without);
+	close(async_fd(&h));
+	close(async_fd(&with));
+	uvd_device_remove(h.dev);
+	another_close(&with);
+	another_close(&without);
+	uvd_log_free(h.engine.log);
+	h.engine.log = NULL;
+	ck_assert_int_gt(pread(log_fd, text, sizeof(text) - 1, 0), 0);
+	second = strchr(text, '\n') + 1;
+	ck_assert_msg(!strncmp(text, line, strlen(line)) && !strncmp(second, line, strlen(line)), "%s", text);
+	ck_assert_msg(!strchr(second, '\n')[1], "%s", text);
+	close(log_fd);
+}
+END_TEST
+
 START_TEST(test_memlock_is_given_back_while_the_file_is_open)
 {
 	struct ib_uverbs_reg_mr_resp mr;
@@ -556,6 +584,7 @@ START_TEST(test_no_call_reaches_the_backend_after_removal)
 END_TEST
 
 TEST_LIST(test_no_open_after_removal, test_channels_of_open_files_are_eio_and_unknown_fds_ebadf,
+	  test_each_client_of_the_device_is_told_why_it_gets_device_fatal,
 	  test_memlock_is_given_back_while_the_file_is_open, test_user_capabilities_go_with_the_device,
 	  test_the_device_lives_until_its_last_file_is_closed,
 	  test_files_oldest_first_objects_newest_first_the_backend_last,

@@ -82,6 +82,7 @@ def test_asyncwatch_sees_device_fatal_and_waits_on(run):
                      f"for i in $(seq 100); do grep -q FATAL events && break; sleep 0.1; done;"
                      f"sleep 0.3; kill -0 $watch && echo waits; kill $watch; cat events")
     assert out.startswith("waits") and "IBV_EVENT_DEVICE_FATAL (8), port 0" in out, r
+    assert r.stderr.count("hfi1_0: event DEVICE_FATAL: the device is gone, or its adapter is; close it and look for another one") == 1, r
 
 
 def until_listens(port):
