@@ -51,7 +51,7 @@ enum uvd_explained_kind {
 	UVD_EXPLAINED_COMPLETION,
 	UVD_EXPLAINED_CALL,
 	UVD_EXPLAINED_EVENT,
-	UVD_EXPLAINED_DROP, /* a responder drops what comes from another user */
+	UVD_EXPLAINED_DROP, /* a QP drops what comes from another user, or a datagram; or a datagram of it is dropped */
 };
 
 /* An explanation. Fields that no comment gives to one kind mean the same for each. */

@@ -199,7 +199,7 @@ size_t uvd_explained_text(char *out, size_t size, const struct uvd_explained *e)
 	else if (e->kind == UVD_EXPLAINED_EVENT)
 		out_add(&o, "event %s", uvd_name_of(uvd_event_names, e->event));
 	else if (e->kind == UVD_EXPLAINED_DROP)
-		out_add(&o, "drops requests of another user");
+		out_add(&o, "a message is dropped");
 	else
 		out_add(&o, "%s: %s", e->verb ?: "?", uvd_errno_name(e->err));
 	if (e->object && e->kind == UVD_EXPLAINED_CALL)

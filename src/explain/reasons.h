@@ -99,6 +99,28 @@ UVD_REASON(RNR, "rnr", "no receive was posted at QP {qpn:x} of the peer: {retrie
 UVD_REASON(NETWORK_LOST, "network-lost", "a filter of this device has lost the request ({retries} retries)",
 	   "see `uverbsctl filter list`", "docs/testing-your-program.md")
 
+/* ---- datagrams ---------------------------------------------------------------------------------------------------- */
+
+UVD_REASON(DATAGRAM_STATE, "datagram-state", "a datagram came, and QP {qpn:x} is in {state:state}",
+	   "move it to RTR before its peers send", "rxe_recv.c: check_type_state()")
+UVD_REASON(DATAGRAM_TYPE, "datagram-type", "a datagram came, and QP {qpn:x} is not of the type that has sent it",
+	   "send datagrams to UD QPs", "rxe_recv.c: check_type_state()")
+UVD_REASON(DATAGRAM_ADDRESS, "datagram-address",
+	   "a datagram came that was sent to another port than that of QP {qpn:x}",
+	   "create the address handle with the GID or LID of the receiver's port", "rxe_recv.c: check_addr()")
+UVD_REASON(DATAGRAM_PKEY, "datagram-pkey", "a datagram with the P_Key {came:x} came, and QP {qpn:x} has {own:x}",
+	   "use P_Keys of one partition, of which one at least is a full member", "rxe_recv.c: check_keys()")
+UVD_REASON(DATAGRAM_QKEY, "datagram-qkey", "a datagram with the Q_Key {came:x} came, and QP {qpn:x} has {own:x}",
+	   "set wr.ud.remote_qkey of the sender to the Q_Key of the receiver", "rxe_recv.c: check_keys(), IBTA 10.2.5")
+UVD_REASON(DATAGRAM_NO_RECEIVE, "datagram-no-receive", "a datagram came, and no receive was posted at QP {qpn:x}",
+	   "post receives before the peers send: no one repeats datagrams", "rxe_resp.c: check_resource()")
+UVD_REASON(DATAGRAM_SHORT, "datagram-short",
+	   "a datagram of {length} bytes came, with the 40 of its header, for a receive of {room} bytes",
+	   "post receives that are 40 bytes longer than the longest datagram",
+	   "rxe_resp.c: send_data_in(), IBTA 11.4.1.2")
+UVD_REASON(DATAGRAM_NOWHERE, "datagram-nowhere", "a datagram to QP {qpn:x}, and there is no such QP",
+	   "send to the qp_num of a UD QP that has not been destroyed", "rxe_recv.c: hdr_check()")
+
 /* ---- events and queues -------------------------------------------------------------------------------------------- */
 
 UVD_REASON(CQ_OVERRUN, "cq-overrun", "a completion came and the CQ has {cqe} entries, all in use: it is lost",

@@ -174,6 +174,9 @@ static void judge_reason(struct judge *j, const struct report_reason *reason)
 			  judge_text("%" PRIu64 " completion%s with %s (%s), the first: %s", reason->count,
 				     judge_s(reason->count), uvd_name_of(uvd_wc_status_names, reason->status), code,
 				     reason->sample));
+	else if (reason->kind == UVD_EXPLAINED_DROP)
+		judge_add(j, false, "dropped", reason->count,
+			  judge_text("messages were dropped (%s), the first: %s", code, reason->sample));
 	else
 		judge_add(j, overrun, overrun ? "cq-overrun" : "event", reason->count,
 			  judge_text("%" PRIu64 " event%s %s (%s), the first: %s", reason->count,

@@ -46,13 +46,14 @@ static void dev_explain(struct uvd_ibdev *dev, struct uvd_context *context, cons
 	pthread_mutex_unlock(&explained.lock);
 }
 
-static bool is_explained(uint32_t qpn, const char *code)
+unsigned int times_explained(const struct end *end, const char *code)
 {
-	bool found = false;
+	const uint32_t qpn = end->qp->qp_num;
+	unsigned int found = 0;
 
 	pthread_mutex_lock(&explained.lock);
 	for (unsigned int i = 0; i < LATEST; i++)
-		found |= explained.latest[i].code && explained.latest[i].qpn == qpn &&
+		found += explained.latest[i].code && explained.latest[i].qpn == qpn &&
 			 !strcmp(explained.latest[i].code, code);
 	pthread_mutex_unlock(&explained.lock);
 	return found;
@@ -60,14 +61,14 @@ static bool is_explained(uint32_t qpn, const char *code)
 
 bool was_explained(const struct end *end, const char *code)
 {
-	return is_explained(end->qp->qp_num, code);
+	return times_explained(end, code);
 }
 
 void expect_why(const struct end *end, const char *code, const char *on_wire)
 {
 	const char *want = bed_is_on_wire() ? on_wire : code;
 
-	wait_until(is_explained(end->qp->qp_num, want));
+	wait_until(was_explained(end, want));
 }
 
 static union ibv_gid side_gid(int nr)

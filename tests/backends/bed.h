@@ -141,6 +141,8 @@ void expect_nothing(struct uvd_cq *cq);
 /* Waits for an explanation for the user of this end's QP, whose reason has the code, or on the wire the other one. */
 void expect_why(const struct end *end, const char *code, const char *on_wire);
 bool was_explained(const struct end *end, const char *code);
+/* How often, among the latest explanations? */
+unsigned int times_explained(const struct end *end, const char *code);
 
 /*
  * Memory of the stub client (bed_mm.c). An access to the mm_bad_len bytes at mm_bad fails with -EFAULT. So does

@@ -231,6 +231,7 @@ START_TEST(test_ud_wrong_qkey_is_lost)
 	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 1000), 0);
 	ck_assert_int_eq(send_ud(100, 0x9999), 0);
 	expect_lost();
+	expect_why(b, "datagram-qkey", "datagram-qkey");
 	/* A Q_Key with the top bit set means the sender's own Q_Key. */
 	ck_assert_int_eq(send_ud(100, 0x80000000), 0);
 	ck_assert_int_eq(wait_wc(b->rcq).status, IBV_WC_SUCCESS);
@@ -242,9 +243,11 @@ START_TEST(test_ud_without_receive_or_too_long_is_lost)
 	bed_connect(&bed, IBV_QPT_UD);
 	ck_assert_int_eq(send_ud(100, 0x1234), 0);
 	expect_lost();
+	expect_why(b, "datagram-no-receive", "datagram-no-receive");
 	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 139), 0);
 	ck_assert_int_eq(send_ud(100, 0x1234), 0);
 	expect_lost();
+	expect_why(b, "datagram-short", "datagram-short");
 	/* The receive is still queued, and takes a message that fits. */
 	ck_assert_int_eq(send_ud(99, 0x1234), 0);
 	ck_assert_uint_eq(wait_wc(b->rcq).wr_id, 0xb);

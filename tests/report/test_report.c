@@ -129,6 +129,20 @@ START_TEST(test_failed_completions_are_findings_by_reason_and_status)
 }
 END_TEST
 
+START_TEST(test_dropped_messages_are_a_notice)
+{
+	json_t *document;
+
+	explain(UVD_EXPLAINED_DROP, &one, 0);
+	explain(UVD_EXPLAINED_DROP, &one, 0);
+	document = report_read();
+	ck_assert_uint_eq(uvd_report_findings(report), 0);
+	check_issue(process_at(document, 0), "notices", 0, "dropped", 2,
+		    "messages were dropped (made-up-one), the first: ");
+	json_decref(document);
+}
+END_TEST
+
 START_TEST(test_an_overrun_is_a_finding_another_event_a_notice_and_a_refused_call_neither)
 {
 	json_t *document;
@@ -197,6 +211,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_failed_completions_are_findings_by_reason_and_status);
+	tcase_add_test(tc, test_dropped_messages_are_a_notice);
 	tcase_add_test(tc, test_an_overrun_is_a_finding_another_event_a_notice_and_a_refused_call_neither);
 	tcase_add_test(tc, test_explanations_of_too_many_reasons_are_counted);
 	tcase_add_test(tc, test_processes_beyond_those_listed_share_a_part_that_counts_all_of_them);

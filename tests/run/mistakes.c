@@ -8,24 +8,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "../distribution/side.h"
+#include "mistakes.h"
 
-enum { BYTES = 1 << 16, RECV_ID = 100, SEND_ID = 1 };
+enum { RECV_ID = 100, SEND_ID = 1 };
 
-/* What the two ends do. A mistake changes it before it is done. */
-static struct plan {
-	enum ibv_qp_type type_a, type_b;
-	int qp_access, mr_access;
-	enum ibv_qp_state b_state; /* the last one that b gets */
-	enum ibv_mtu mtu_b;
-	uint32_t psn_b, dest_a, dest_b; /* dest: added to the right number */
-	uint16_t pkey_b;
-	uint8_t dest_rd_atomic, gid_byte;
-	int cqe, messages, receives;
-	size_t mr_bytes;
-	struct ibv_send_wr wr;
-	struct ibv_sge sge, recv_sge;
-} plan = {
+struct plan plan = {
 	.type_a = IBV_QPT_RC,
 	.type_b = IBV_QPT_RC,
 	.qp_access = ALL_ACCESS & ~IBV_ACCESS_LOCAL_WRITE,
@@ -39,108 +26,17 @@ static struct plan {
 	.mr_bytes = BYTES,
 };
 
-static struct ibv_context *ctx;
-static struct ibv_pd *pd, *other_pd;
-static struct ibv_cq *cq;
-static struct ibv_qp *a, *b;
-static struct ibv_mr *mr, *other_mr;
-static struct ibv_srq *srq;
-static struct ibv_xrcd *xrcd;
-static unsigned char *bytes;
-static union ibv_gid gid;
-static struct ibv_port_attr port;
-static int pkey_index;
-
-/* ---- two connected QPs ------------------------------------------------------------------------------------------- */
-
-static struct ibv_qp *qp_new(enum ibv_qp_type type)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.send_cq = cq,
-		.recv_cq = cq,
-		.srq = type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV ? NULL : srq,
-		.cap = { 32, 32, 1, 1, 0 },
-		.qp_type = type,
-		.sq_sig_all = 1,
-		.comp_mask = type == IBV_QPT_XRC_RECV ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
-		.pd = pd,
-		.xrcd = xrcd,
-	};
-	struct ibv_qp *qp = ibv_create_qp_ex(ctx, &init);
-
-	CHECK(qp);
-	return qp;
-}
-
-static void qp_init(struct ibv_qp *qp, uint16_t pkey)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
-				    .pkey_index = pkey,
-				    .port_num = 1,
-				    .qkey = 0x11,
-				    .qp_access_flags = plan.qp_access };
-	const int mask = qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | mask));
-}
-
-static void av_set(struct ibv_ah_attr *av)
-{
-	*av = (struct ibv_ah_attr){ .port_num = 1,
-				    .dlid = port.lid,
-				    .is_global = port.link_layer == IBV_LINK_LAYER_ETHERNET };
-	if (plan.gid_byte)
-		av->is_global = 1;
-	av->grh.dgid = gid;
-	av->grh.dgid.raw[15] ^= plan.gid_byte;
-	av->grh.hop_limit = 1;
-}
-
-static void qp_rtr(struct ibv_qp *qp, uint32_t dest, enum ibv_mtu mtu, uint32_t psn)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR,
-				    .path_mtu = mtu,
-				    .rq_psn = psn,
-				    .dest_qp_num = dest,
-				    .max_dest_rd_atomic = plan.dest_rd_atomic,
-				    .min_rnr_timer = 1 };
-	int mask = IBV_QP_STATE;
-
-	av_set(&attr.ah_attr);
-	if (qp->qp_type != IBV_QPT_UD)
-		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_RQ_PSN | IBV_QP_DEST_QPN;
-	if (qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_RECV)
-		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	CHECK(!ibv_modify_qp(qp, &attr, mask));
-}
-
-static void qp_rts(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 3, .rnr_retry = 2, .max_rd_atomic = 1
-	};
-	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-
-	if (qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_SEND)
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-	if (qp->qp_type == IBV_QPT_XRC_RECV)
-		mask |= IBV_QP_TIMEOUT;
-	CHECK(!ibv_modify_qp(qp, &attr, mask));
-}
-
-static void both_connect(void)
-{
-	qp_init(a, 0);
-	qp_rtr(a, b->qp_num + plan.dest_a, IBV_MTU_1024, 0);
-	qp_rts(a);
-	if (plan.b_state == IBV_QPS_RESET)
-		return;
-	qp_init(b, plan.pkey_b);
-	if (plan.b_state == IBV_QPS_INIT)
-		return;
-	qp_rtr(b, a->qp_num + plan.dest_b, plan.mtu_b, plan.psn_b);
-	qp_rts(b);
-}
+struct ibv_context *ctx;
+struct ibv_pd *pd, *other_pd;
+struct ibv_cq *cq;
+struct ibv_qp *a, *b;
+struct ibv_mr *mr, *other_mr;
+struct ibv_srq *srq;
+struct ibv_xrcd *xrcd;
+unsigned char *bytes;
+union ibv_gid gid;
+struct ibv_port_attr port;
+int pkey_index;
 
 static void receive_post(void)
 {
@@ -172,10 +68,22 @@ static struct ibv_wc completion_of(uint64_t id)
 	}
 }
 
+static void until_cq_err(void)
+{
+	struct ibv_async_event event;
+
+	do {
+		CHECK(!ibv_get_async_event(ctx, &event));
+		ibv_ack_async_event(&event);
+	} while (event.event_type != IBV_EVENT_CQ_ERR);
+}
+
 static void do_as_planned(void)
 {
 	struct ibv_send_wr *bad;
 
+	if (plan.type_a == IBV_QPT_UD)
+		plan.wr.wr.ud.remote_qpn = b->qp_num + plan.dest_a;
 	if (plan.b_state != IBV_QPS_RESET || srq)
 		for (int i = 0; i < plan.receives; i++)
 			receive_post();
@@ -383,17 +291,36 @@ static void srq_key_of_other_pd(void)
 	srq = ibv_create_srq(other_pd, &init);
 	CHECK(srq);
 }
-static void datagram_long(void)
+static void datagram(void)
 {
 	struct ibv_ah_attr av;
 
 	plan.type_a = plan.type_b = IBV_QPT_UD;
-	plan.sge.length = 4096 + 1;
 	av_set(&av);
 	plan.wr.wr.ud.ah = ibv_create_ah(pd, &av);
 	CHECK(plan.wr.wr.ud.ah);
-	plan.wr.wr.ud.remote_qpn = 1;
+	plan.wr.wr.ud.remote_qkey = QKEY;
+}
+static void datagram_long(void)
+{
+	datagram();
+	plan.sge.length = 4096 + 1;
 	plan.receives = 0;
+}
+static void datagram_qkey(void)
+{
+	datagram();
+	plan.wr.wr.ud.remote_qkey = QKEY + 1;
+}
+static void datagram_short(void)
+{
+	datagram();
+	plan.recv_sge.length = 64;
+}
+static void datagram_nowhere(void)
+{
+	datagram();
+	plan.dest_a = 0x1000;
 }
 
 /* ---- mistakes: windows ------------------------------------------------------------------------------------------- */
@@ -519,6 +446,9 @@ static const struct mistake {
 	MISTAKE(srq_wrong),
 	MISTAKE(srq_key_of_other_pd),
 	MISTAKE(datagram_long),
+	MISTAKE(datagram_qkey),
+	MISTAKE(datagram_short),
+	MISTAKE(datagram_nowhere),
 	MISTAKE(invalidate_region),
 	MISTAKE(send_invalidates_region),
 	{ "window_of_other_qp", window_of_other_qp, true },
@@ -582,7 +512,7 @@ int main(int argc, char **argv)
 	do_as_planned();
 	if (plan.messages == 1)
 		completion_of(SEND_ID);
-	else
-		usleep(100000);
+	if (plan.messages > plan.cqe)
+		until_cq_err();
 	return 0;
 }

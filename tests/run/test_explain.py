@@ -58,6 +58,10 @@ EXPECTED = {
     "cq_small": [("cq", "CQ_ERR", "cq-overrun", "the CQ has 1 entries, all in use", "create the CQ with an entry for each request")],
     "srq_key_of_other_pd": [("b", "LOC_PROT_ERR", "key-other-pd", "belongs to another PD", "(or of its SRQ)"), ("a", "REM_OP_ERR", SAME)],
     "datagram_long": [("a", "LOC_LEN_ERR", "send-length", "4097 bytes is longer than the MTU of 4096", "split the message")],
+    "datagram_qkey": [("b", "dropped", "datagram-qkey", "Q_Key 0x12 came", "QP {b} has 0x11", "set wr.ud.remote_qkey of the sender")],
+    "datagram_short": [("b", "dropped", "datagram-short", "104 bytes came, with the 40 of its header, for a receive of 64",
+                        "post receives that are 40 bytes longer")],
+    "datagram_nowhere": [("a", "dropped", "datagram-nowhere", "there is no such QP", "send to the qp_num of a UD QP")],
     "invalidate_region": [("a", "MW_BIND_ERR", "invalidate-refused", "no window that this QP can invalidate",
                            "invalidate a type 2 window")],
     "send_invalidates_region": [("b", "REM_INV_REQ_ERR", "invalidate-key", "no window that a SEND can invalidate",
@@ -86,7 +90,7 @@ def explained(r):
     for line in r.stderr.splitlines():
         e = json.loads(line)
         who = {int(n, 16): name for name, n in numbers.items()}.get(e["number"]) if e["object"] == "QP" else "cq"
-        found.append((who, (e.get("status") or e.get("event")).removeprefix("IBV_WC_").removeprefix("IBV_EVENT_"), e["reason"], e["text"]))
+        found.append((who, (e.get("status") or e.get("event", "dropped")).removeprefix("IBV_WC_").removeprefix("IBV_EVENT_"), e["reason"], e["text"]))
     return numbers, sorted(found, key=lambda f: f[0] == "a")
 
 

@@ -214,6 +214,7 @@ static void qp_reset(struct soft_qp *qp)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->s_kicked = qp->s_started = qp->s_draining = qp->s_drained_event = false;
 	qp->r_taken = qp->r_nak = qp->r_silent = qp->r_established = qp->r_last_wqe = false;
+	qp->r_told = qp->s_told = 0;
 	qp->s_psn = qp->r_psn = qp->r_msn = qp->s_flight = 0;
 }
 

@@ -77,6 +77,8 @@ struct soft_qp {
 	bool r_nak; /* the peer got an RNR NAK: kick it when a receive is posted */
 	bool r_established, r_last_wqe; /* COMM_EST, QP_LAST_WQE_REACHED: already reported */
 	bool r_silent; /* its process has exited: it answers no requests */
+	uint8_t r_told; /* bits of enum soft_drop: such a datagram has been explained since the last reset */
+	bool s_told; /* a datagram that led to no QP has */
 	uint32_t r_psn;
 	uint32_t r_msn; /* requests that it has carried out, if the traffic is captured */
 
@@ -462,6 +464,16 @@ void soft_silence_put(struct soft_silence *silence);
 void soft_explain_drop(const struct soft_silence *silence, struct soft_due *due);
 /* Returns why a responder of the requester's own user has refused the mover's request, or NULL. */
 const struct uvd_why *soft_why_refused(const struct soft_mover *m, const struct soft_qp *requester);
+/*
+ * Explains to the user of a UD QP, which was claimed, why it drops this datagram: once for each reason between two resets, as nobody
+ * repeats datagrams, and a peer can send many.
+ */
+void soft_explain_datagram(struct soft_qp *qp, const struct soft_arrival *arrival, struct soft_due *due);
+/*
+ * Explains to the user of the mover's requester, also once, that a datagram led to no QP. Not if several users have QPs: nobody learns
+ * from a missing line that another one has a QP with that number. Caller holds no lock.
+ */
+void soft_explain_nowhere(struct soft_mover *m, uint32_t qpn);
 /* If the QP has taken a receive, that fails with the status; else the QP's user gets the event. */
 void soft_explain_recv(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_event_type event,
 		       const struct uvd_why *why, struct soft_due *due);

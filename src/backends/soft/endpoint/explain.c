@@ -62,26 +62,29 @@ void soft_silence_put(struct soft_silence *silence)
 		soft_ref_put(&silence->peer->ref);
 }
 
-void soft_explain_drop(const struct soft_silence *silence, struct soft_due *due)
+/* To the user of the QP, which has a PD. Caller holds qp->lock, or has a reference. */
+static void explain_drop(struct soft_qp *qp, struct uvd_why why, struct soft_due *due)
 {
-	struct soft_qp *peer = silence->peer;
-	struct soft_explained *e;
+	struct soft_explained *e = calloc(1, sizeof(*e));
 
-	if (!peer || !peer->qp.pd)
-		return;
-	e = calloc(1, sizeof(*e));
 	if (!e)
 		return;
-	e->dev = peer->dev->ibdev;
-	e->context = peer->qp.pd->context;
-	e->ref = &peer->ref;
+	e->dev = qp->dev->ibdev;
+	e->context = qp->qp.pd->context;
+	e->ref = &qp->ref;
 	e->explained = (struct uvd_explained){
 		.kind = UVD_EXPLAINED_DROP,
-		.why = silence->at_peer,
+		.why = why,
 		.object = "QP",
-		.number = peer->qp.qp_num,
+		.number = qp->qp.qp_num,
 	};
 	soft_due_explain(due, e);
+}
+
+void soft_explain_drop(const struct soft_silence *silence, struct soft_due *due)
+{
+	if (silence->peer && silence->peer->qp.pd)
+		explain_drop(silence->peer, silence->at_peer, due);
 }
 
 /* Why there was no answer, as far as this end knows. Caller holds qp->lock. */
@@ -197,4 +200,90 @@ void soft_explain_recv(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_e
 		e->explained.why = soft_why_list(&list);
 	}
 	soft_due_explain(due, e);
+}
+
+/* ---- datagrams, which are dropped in silence --------------------------------------------------------------------- */
+
+enum soft_drop {
+	DROP_STATE,
+	DROP_TYPE,
+	DROP_ADDRESS,
+	DROP_PKEY,
+	DROP_QKEY,
+	DROP_NO_RECEIVE,
+	DROP_SHORT,
+	DROP_OTHER, /* no fault of a client's, or one that is explained elsewhere */
+};
+
+/* Looks in the order of soft_recv_admits(). */
+static enum soft_drop drop_of(struct soft_qp *qp, const struct soft_arrival *arrival)
+{
+	const struct uvd_port_config *port;
+
+	if (qp->state == IBV_QPS_ERR)
+		return DROP_OTHER;
+	if (!soft_can_receive(qp->state))
+		return DROP_STATE;
+	if (!soft_peer_types(qp->qp.qp_type, arrival->qp_type))
+		return DROP_TYPE;
+	port = soft_qp_port(qp);
+	if (!soft_arrival_is_linked(arrival, port))
+		return DROP_OTHER;
+	if (arrival->port && !arrival->is_multicast && !soft_port_reaches(arrival->port, &arrival->ah, port))
+		return DROP_ADDRESS;
+	if (!soft_same_partition(soft_port_pkey(port, qp->attr.pkey_index), arrival->pkey))
+		return DROP_PKEY;
+	if (qp->attr.qkey != arrival->qkey)
+		return DROP_QKEY;
+	return qp->r_taken ? DROP_SHORT : DROP_NO_RECEIVE;
+}
+
+static struct uvd_why why_drop(struct soft_qp *qp, const struct soft_arrival *arrival, enum soft_drop drop)
+{
+	const uint32_t qpn = qp->qp.qp_num;
+	struct soft_list list;
+
+	switch (drop) {
+	case DROP_STATE:
+		return uvd_why(DATAGRAM_STATE, { qpn }, { qp->state });
+	case DROP_TYPE:
+		return uvd_why(DATAGRAM_TYPE, { qpn });
+	case DROP_ADDRESS:
+		return uvd_why(DATAGRAM_ADDRESS, { qpn });
+	case DROP_PKEY:
+		return uvd_why(DATAGRAM_PKEY, { arrival->pkey }, { qpn },
+			       { soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index) });
+	case DROP_QKEY:
+		return uvd_why(DATAGRAM_QKEY, { arrival->qkey }, { qpn }, { qp->attr.qkey });
+	case DROP_SHORT:
+		list = soft_recv_list(qp);
+		return uvd_why(DATAGRAM_SHORT, { arrival->length + 40 }, { soft_sge_length(list.sge, list.num_sge) });
+	default:
+		return uvd_why(DATAGRAM_NO_RECEIVE, { qpn });
+	}
+}
+
+void soft_explain_datagram(struct soft_qp *qp, const struct soft_arrival *arrival, struct soft_due *due)
+{
+	const enum soft_drop drop = drop_of(qp, arrival);
+
+	if (drop == DROP_OTHER || qp->r_told >> drop & 1 || !qp->qp.pd)
+		return;
+	qp->r_told |= 1 << drop;
+	explain_drop(qp, why_drop(qp, arrival, drop), due);
+}
+
+void soft_explain_nowhere(struct soft_mover *m, uint32_t qpn)
+{
+	struct soft_due due = { .num_cqs = 0 };
+	struct soft_qp *qp = m->requester.qp;
+
+	if (atomic_load_explicit(&qp->dev->fabric->is_shared, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&qp->lock);
+	if (!qp->s_told && qp->state != IBV_QPS_RESET)
+		explain_drop(qp, uvd_why(DATAGRAM_NOWHERE, { qpn }), &due);
+	qp->s_told = true;
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
 }

@@ -43,12 +43,25 @@ static bool fabric_insert_qp(struct uvd_fabric *fabric, struct soft_qp *qp, uint
 	return is_free;
 }
 
+/* Caller holds qpn_lock. */
+static void fabric_note_user(struct uvd_fabric *fabric, const struct soft_qp *qp)
+{
+	const uid_t user = uvd_account_person(qp->qp.account);
+
+	if (!fabric->has_first_user)
+		fabric->first_user = user;
+	fabric->has_first_user = true;
+	if (user != fabric->first_user)
+		atomic_store_explicit(&fabric->is_shared, true, memory_order_relaxed);
+}
+
 int soft_fabric_add_qp(struct uvd_fabric *fabric, struct soft_qp *qp)
 {
 	int err = -ENOMEM;
 
 	/* Numbers ascend until they wrap: a late request must not reach a new QP that has reused its number. */
 	pthread_mutex_lock(&fabric->qpn_lock);
+	fabric_note_user(fabric, qp);
 	for (uint32_t tries = SOFT_FIRST_QPN; err && tries <= LAST_QPN; tries++) {
 		uint32_t qpn = fabric->next_qpn;
 
@@ -85,6 +98,17 @@ struct soft_qp *soft_fabric_get_qp(struct uvd_fabric *fabric, uint32_t qpn)
 	}
 	pthread_mutex_unlock(&bucket->lock);
 	return qp;
+}
+
+bool soft_fabric_has_qp(struct uvd_fabric *fabric, uint32_t qpn)
+{
+	struct soft_bucket *bucket = fabric_bucket_of(fabric, qpn);
+	bool has;
+
+	pthread_mutex_lock(&bucket->lock);
+	has = fabric_find_qp(bucket, qpn);
+	pthread_mutex_unlock(&bucket->lock);
+	return has;
 }
 
 /* Returns the QP with the least number that is not below qpn, with a reference, or NULL. */

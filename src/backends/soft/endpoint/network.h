@@ -143,8 +143,11 @@ struct uvd_fabric {
 	struct soft_timers timers;
 	struct soft_waker waker;
 	struct soft_users users;
-	pthread_mutex_t qpn_lock; /* protects next_qpn */
+	pthread_mutex_t qpn_lock; /* protects next_qpn, first_user */
 	uint32_t next_qpn;
+	bool has_first_user;
+	uid_t first_user; /* of the first QP */
+	atomic_bool is_shared; /* another user has had a QP, too */
 	uint64_t seed; /* for soft_hash(), of both tables of buckets */
 	struct soft_bucket buckets[SOFT_QPN_BUCKETS];
 	struct soft_mcast_bucket mcast[SOFT_MCAST_BUCKETS];
@@ -164,6 +167,7 @@ int soft_fabric_add_qp(struct uvd_fabric *fabric, struct soft_qp *qp);
 void soft_fabric_remove_qp(struct uvd_fabric *fabric, struct soft_qp *qp);
 /* Returns the QP with this number, with a reference, or NULL. */
 struct soft_qp *soft_fabric_get_qp(struct uvd_fabric *fabric, uint32_t qpn);
+bool soft_fabric_has_qp(struct uvd_fabric *fabric, uint32_t qpn);
 /* Are both ports up, and on the same network? */
 bool soft_port_joined(const struct uvd_port_config *from, const struct uvd_port_config *to);
 /* Is this one of the GIDs that the port has now? */

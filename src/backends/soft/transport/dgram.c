@@ -62,13 +62,18 @@ static void dgram_count_out(struct message *msg)
 /* If the requester is taken from the mover meanwhile, its request has completed. */
 static void deliver_to(struct message *msg, uint32_t qpn)
 {
+	struct uvd_fabric *fabric = msg->req->qp->dev->fabric;
 	struct soft_inbound *in = &msg->in;
 	struct soft_mover *m = msg->m;
 	bool arrived;
 
-	in->qp = soft_claim(m, msg->req->qp->dev->fabric, qpn);
-	if (!in->qp)
+	in->qp = soft_claim(m, fabric, qpn);
+	if (!in->qp) {
+		/* Of many receivers, one can end before it gets the datagram. */
+		if (m->requester.qp && !is_to_many(in->arrival) && !soft_fabric_has_qp(fabric, qpn))
+			soft_explain_nowhere(m, qpn);
 		return;
+	}
 	arrived = soft_datagram_take(in);
 	if (!m->responder.qp)
 		return;

@@ -48,8 +48,11 @@ static struct ibv_wc raw_wc(struct soft_inbound *in)
 
 static bool ud_admits(struct soft_inbound *in)
 {
-	return soft_recv_admits(in->qp, in->arrival) &&
-	       soft_recv_take_for(in->qp, in->arrival->length + SOFT_GRH_BYTES, true, &in->due);
+	if (soft_recv_admits(in->qp, in->arrival) &&
+	    soft_recv_take_for(in->qp, in->arrival->length + SOFT_GRH_BYTES, true, &in->due))
+		return true;
+	soft_explain_datagram(in->qp, in->arrival, &in->due);
+	return false;
 }
 
 /* Every RAW_PACKET QP of the sender's port receives the frame. */
