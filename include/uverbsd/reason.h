@@ -37,7 +37,7 @@ struct uvd_reason {
 
 union uvd_why_value {
 	uint64_t number;
-	const char *word; /* constant */
+	const char *word; /* constant, or valid as long as the explanation is */
 };
 
 enum { UVD_WHY_VALUES = 6 };

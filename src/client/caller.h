@@ -117,7 +117,7 @@ struct uvd_caller {
 	bool (*claim)(struct uvd_caller *c);
 	struct uvd_account *account; /* pays for descriptors that we keep after the call; NULL: no account does */
 	uid_t log_user; /* the user to whom the call's log lines are attributed, see uvd_log_of_user() */
-	bool refusal_logged; /* the log has a line of a rule that has refused this call */
+	bool is_explained; /* a rule of the device has refused this call, and said so */
 	atomic_bool let_go; /* the transport answers the call with EINTR: it must fail with -EINTR at its next step */
 };
 

@@ -9,6 +9,7 @@
 #include "account/account.h"
 #include "client/client.h"
 #include "core/internal.h"
+#include "explain/explain.h"
 #include "persona/persona.h"
 #include "util/util.h"
 
@@ -209,23 +210,13 @@ void uvd_file_allow_context(struct uvd_file *file, uint64_t ucaps)
 int uvd_file_refuse(struct uvd_file *file, struct uvd_caller *caller, const char *verb, struct uvd_allow_list *list,
 		    const char *what, const char *word)
 {
-	struct uvd_log *log = file->dev->engine->log;
-	char prefix[2 * UVD_ALLOW_WORD], name[UVD_ALLOW_WORD];
-	struct uvd_identity id;
+	char prefix[2 * UVD_ALLOW_WORD];
 
 	atomic_fetch_add_explicit(&list->refused, 1, memory_order_relaxed);
-	if (!uvd_log_shows(log, UVD_WARN))
-		return -EPERM;
 	uvd_allow_prefix(list, prefix, sizeof(prefix));
-	uvd_allow_verb_name(verb, name);
-	caller->refusal_logged = true;
-	if (uvd_caller_identity(caller, &id))
-		id = (struct uvd_identity){ .tgid = caller->tid };
-	uvd_log_of_user(log, caller->log_user, UVD_WARN,
-			"%s: %s of user %u, pid %d (%.15s) is refused by the allow-list `%s`: %s: to allow it, add"
-			" `allow = %s%s` to the device's section, or use --allow: EPERM",
-			file->dev->config.ibdev, name, uvd_account_person(file->account), id.tgid, id.comm, prefix,
-			what, prefix, word);
+	uvd_file_explain_rule(file, caller, verb, -EPERM,
+			      &uvd_why(ALLOW_LIST, { uvd_account_person(file->account) }, { .word = prefix },
+				       { .word = what }, { .word = word }));
 	return -EPERM;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "client/client.h"
 #include "core/internal.h"
 #include "explain/explain.h"
 
@@ -43,6 +44,24 @@ void uvd_file_explain(struct uvd_device *dev, struct uvd_file *file, uid_t user,
 
 		uvd_observe_reason(&reason);
 	}
+}
+
+void uvd_file_explain_rule(struct uvd_file *file, struct uvd_caller *caller, const char *verb, int err,
+			   const struct uvd_why *why)
+{
+	const pid_t tgid = uvd_caller_tgid(caller);
+	char name[UVD_ALLOW_WORD];
+	struct uvd_explained e = {
+		.kind = UVD_EXPLAINED_CALL,
+		.why = *why,
+		.pid = tgid > 0 ? tgid : caller->tid,
+		.verb = name,
+		.err = err,
+	};
+
+	uvd_allow_verb_name(verb, name);
+	caller->is_explained = true;
+	uvd_file_explain(file->dev, file, caller->log_user, &e);
 }
 
 void uvd_device_explain(struct uvd_ibdev *ib, struct uvd_context *context, const struct uvd_explained *explained)

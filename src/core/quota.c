@@ -8,6 +8,7 @@
 #include "backends/backends.h"
 #include "client/client.h"
 #include "core/internal.h"
+#include "explain/explain.h"
 #include "util/util.h"
 
 bool uvd_device_has_rules(const struct uvd_device *dev)
@@ -81,26 +82,17 @@ void uvd_file_over_quota(struct uvd_file *file, const struct uvd_asker *asker, c
 {
 	const struct uvd_limit_row *row = &uvd_limit_rows[why->res];
 	struct uvd_device *dev = file->dev;
-	struct uvd_identity id;
-	char quota[96], verb[UVD_ALLOW_WORD];
+	char quota[96];
 
 	if (!why->quota)
 		return;
 	atomic_fetch_add_explicit(&dev->over_quota, 1, memory_order_relaxed);
-	if (!asker->caller || !uvd_log_shows(dev->engine->log, UVD_WARN))
+	if (!asker->caller)
 		return;
 	uvd_quota_text(why->quota, why->uid, why->res, quota, sizeof(quota));
-	uvd_allow_verb_name(asker->verb, verb);
-	asker->caller->refusal_logged = true;
-	if (uvd_caller_identity(asker->caller, &id))
-		id = (struct uvd_identity){ .tgid = asker->caller->tid };
-	uvd_log_of_user(dev->engine->log, asker->caller->log_user, UVD_WARN,
-			"%s: %s of user %u, pid %d (%.15s) is refused by the quota `%s`: it holds %" PRIu64
-			" %s, and asks for %" PRIu64
-			" more: to allow it, raise `quota = %s` in the device's section, or use"
-			" --quota: %s",
-			dev->config.ibdev, verb, why->uid, id.tgid, id.comm, quota, why->used, row->what, why->more,
-			quota, uvd_errno_name(row->err));
+	uvd_file_explain_rule(
+		file, asker->caller, asker->verb, row->err,
+		&uvd_why(QUOTA, { why->uid }, { .word = quota }, { why->used }, { .word = row->what }, { why->more }));
 }
 
 int uvd_file_charge(struct uvd_file *file, const struct uvd_asker *asker, enum uvd_resource res, uint64_t n)

@@ -147,7 +147,7 @@ void uvd_req_log_failure(struct uvd_req *req, int err)
 	const char *dev = req->dev->config.ibdev;
 	char field[96];
 
-	if (req->caller->refusal_logged)
+	if (req->caller->is_explained)
 		return;
 	if ((!req->bad_field && !req->refused && !req->has_why) || err == -EPROTONOSUPPORT || err == -EIO) {
 		/* No field is wrong, the program asks whether a command exists, or its device is gone. */

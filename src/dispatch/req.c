@@ -119,7 +119,7 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	req->file = call->file;
 	req->tree = uvd_file_tree(call->file);
 	req->caller = &call->caller;
-	req->caller->refusal_logged = false;
+	req->caller->is_explained = false;
 	req->front = front;
 	req->core_out.attr = -1;
 	req->uhw_out.attr = -1;

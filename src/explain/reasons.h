@@ -139,6 +139,14 @@ UVD_REASON(FIELD, "field", "{field:s} is wrong ({value:d}, {value:x})", NULL, "d
 UVD_REASON(RANGE, "range", "{field:s} {value:d} is not within {from:d} to {to:d}", "use a value within that range",
 	   "rdmavt/qp.c: rvt_modify_qp(), rvt_create_qp(), cq.c: rvt_create_cq(), srq.c: rvt_create_srq()")
 
+/* what an administrator has restricted */
+UVD_REASON(ALLOW_LIST, "allow-list", "user {uid} is refused by the allow-list `{list:s}`: {what:s}",
+	   "to allow it, add `allow = {list:s}{word:s}` to the device's section, or use --allow",
+	   "docs/access-control.md")
+UVD_REASON(QUOTA, "quota",
+	   "user {uid} is refused by the quota `{quota:s}`: it holds {used} {what:s}, and asks for {more} more",
+	   "to allow it, raise `quota = {quota:s}` in the device's section, or use --quota", "docs/access-control.md")
+
 /* MODIFY_QP */
 UVD_REASON(MODIFY_MISSING, "modify-missing", "{from:state} to {to:state} lacks {missing:attrs}",
 	   "set these attributes, and their bits in attr_mask", "verbs.c: ib_modify_qp_is_ok(), IBTA 10.3")

@@ -30,7 +30,7 @@ struct refusal_case {
 	int (*run)(enum uv_front front); /* returns 0 or a negative errno */
 	unsigned int fronts;
 	int err;
-	const char *line; /* what the log has, with the pid and the program's name; NULL: nothing */
+	const char *line; /* what the log has, with the pid; NULL: nothing */
 };
 
 /* A process runs one case at a time. */

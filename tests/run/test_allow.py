@@ -57,6 +57,17 @@ def test_program_gets_eperm_and_the_log_a_line(run, missing, says, abi):
     assert [d["refused"] for d in json.loads(r.stdout.splitlines()[-1])["devices"]] == [1], r.stdout
 
 
+@pytest.mark.parametrize("option, verb, code, values", [
+    (["--allow", "none"], "GET_CONTEXT", ("EPERM", "allow-list"), {"list": "verbs:", "what": "verb GET_CONTEXT", "word": "GET_CONTEXT"}),
+    (["--quota", "qps:0"], "CREATE_QP", ("EAGAIN", "quota"), {"quota": "qps:0", "used": 0, "what": "objects of type QP", "more": 1})])
+def test_refusal_is_explained_once_as_other_calls_are(run, option, verb, code, values):
+    r = run("ibv_rc_pingpong", options=[*option, "--explain", "json"])
+    why, = [json.loads(line) for line in r.stderr.splitlines() if line.startswith("{")]
+    assert (why["explains"], why["verb"], why["errno"], why["reason"]) == ("call", verb, *code)
+    assert values.items() <= why["values"].items() and "to allow it, " in why["text"], why
+    assert "is refused" not in run("ibv_rc_pingpong", options=[*option, "--explain", "off"]).stderr
+
+
 def test_none_lets_nobody_open_a_context(run):
     r = run("ibv_devinfo", options=allow("none"))
     assert r.returncode and "Failed to open device" in r.stderr and "verb GET_CONTEXT" in r.stderr, r
