@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <uverbsd/reason.h>
+#include "explain/explain.h"
 #include "tests/backends/bed.h"
 #include "wire/wire.h"
 #include "tests/backends/bed_mapped.h"
@@ -32,6 +33,7 @@ static struct {
 	struct {
 		uint32_t qpn;
 		const char *code;
+		char text[UVD_EXPLAINED_TEXT]; /* the reason's, and the remedy */
 	} latest[LATEST];
 } explained = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -42,6 +44,7 @@ static void dev_explain(struct uvd_ibdev *dev, struct uvd_context *context, cons
 	pthread_mutex_lock(&explained.lock);
 	n = explained.num++ % LATEST;
 	explained.latest[n].qpn = e->number;
+	uvd_why_text(explained.latest[n].text, UVD_EXPLAINED_TEXT, &e->why);
 	explained.latest[n].code = e->why.reason ? e->why.reason->code : "none";
 	pthread_mutex_unlock(&explained.lock);
 }
@@ -55,6 +58,18 @@ unsigned int times_explained(const struct end *end, const char *code)
 	for (unsigned int i = 0; i < LATEST; i++)
 		found += explained.latest[i].code && explained.latest[i].qpn == qpn &&
 			 !strcmp(explained.latest[i].code, code);
+	pthread_mutex_unlock(&explained.lock);
+	return found;
+}
+
+bool was_told(const struct end *end, const char *part)
+{
+	const uint32_t qpn = end->qp->qp_num;
+	bool found = false;
+
+	pthread_mutex_lock(&explained.lock);
+	for (unsigned int i = 0; i < LATEST; i++)
+		found |= explained.latest[i].qpn == qpn && strstr(explained.latest[i].text, part);
 	pthread_mutex_unlock(&explained.lock);
 	return found;
 }

@@ -141,6 +141,8 @@ void expect_nothing(struct uvd_cq *cq);
 /* Waits for an explanation for the user of this end's QP, whose reason has the code, or on the wire the other one. */
 void expect_why(const struct end *end, const char *code, const char *on_wire);
 bool was_explained(const struct end *end, const char *code);
+/* Has one of the latest explanations, with its remedy, this text? */
+bool was_told(const struct end *end, const char *part);
 /* How often, among the latest explanations? */
 unsigned int times_explained(const struct end *end, const char *code);
 

@@ -42,6 +42,21 @@ static const struct {
 };
 enum { MESSAGES = sizeof(messages) / sizeof(messages[0]) };
 
+/* Packets do not tell the path MTU of their sender: those that are too long, or not full, contradict their opcodes. */
+static void responder_has_told(unsigned int mtu)
+{
+	char text[128];
+
+	expect_why(b, "path-mtu", "packets");
+	if (bed_is_on_wire())
+		snprintf(text, sizeof(text),
+			 "packets of QP 0x%x contradict each other: opcode, length or order; the peer's",
+			 a->qp->qp_num);
+	else
+		snprintf(text, sizeof(text), "packets of the path MTU %u came, and QP 0x%x has", mtu, b->qp->qp_num);
+	ck_assert(was_told(b, text));
+}
+
 START_TEST(test_packets_of_another_mtu_are_an_invalid_request)
 {
 	enum ibv_wr_opcode opcode = messages[_i / 2].opcode;
@@ -54,6 +69,8 @@ START_TEST(test_packets_of_another_mtu_are_an_invalid_request)
 	ck_assert_int_eq(state_of(b), status == IBV_WC_REM_INV_REQ_ERR ? IBV_QPS_ERR : IBV_QPS_RTS);
 	ck_assert_int_eq(b->buf[opcode == IBV_WR_SEND ? 4096 : 0], status || opcode == IBV_WR_RDMA_READ ? 0x22 : 0x11);
 	ck_assert_int_eq(a->buf[0], !status && opcode == IBV_WR_RDMA_READ ? 0x22 : 0x11);
+	if (status == IBV_WC_REM_INV_REQ_ERR)
+		responder_has_told(_i % 2 ? 1024 : 256);
 }
 END_TEST
 
