@@ -313,6 +313,8 @@ struct uvd_backend {
 	void (*drop_posts)(struct uvd_qp *qp);
 	/* Stores what the QP has done and what waits in it, for a report; *work is zero. May be NULL. */
 	void (*query_qp_work)(struct uvd_qp *qp, struct uvd_qp_work *work);
+	/* Returns how many completions the CQ had no room for. May be NULL. */
+	uint64_t (*query_cq_lost)(struct uvd_cq *cq);
 };
 
 static inline bool uvd_backend_maps_queues(const struct uvd_backend *backend)

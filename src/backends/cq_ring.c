@@ -106,6 +106,16 @@ int uvd_cq_ring_poll(struct uvd_cq_ring *ring, int n, struct ibv_wc *wc)
 	return n;
 }
 
+uint64_t uvd_cq_ring_lost(struct uvd_cq_ring *ring)
+{
+	uint64_t lost;
+
+	pthread_mutex_lock(&ring->lock);
+	lost = ring->lost;
+	pthread_mutex_unlock(&ring->lock);
+	return lost;
+}
+
 int uvd_cq_ring_arm(struct uvd_cq_ring *ring, bool solicited_only)
 {
 	pthread_mutex_lock(&ring->lock);
@@ -133,9 +143,8 @@ bool uvd_cq_ring_put(struct uvd_cq_ring *ring, const struct ibv_wc *wc, bool sol
 
 	if (!cq_ring_push(ring, wc)) {
 		/* Raise one event in all: with one for each lost completion a client could fill its event file. */
-		notify = !ring->overrun;
+		notify = !ring->lost++;
 		ring->overrun_due |= notify;
-		ring->overrun = true;
 		return notify;
 	}
 	if (ring->armed == UVD_CQ_NEXT ||

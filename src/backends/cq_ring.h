@@ -22,7 +22,8 @@ struct uvd_cq_ring {
 	struct uvd_account *account; /* charged for wc: the context's */
 	enum { UVD_CQ_IDLE, UVD_CQ_SOLICITED, UVD_CQ_NEXT } armed;
 	unsigned int due; /* calls of the completion handler */
-	bool overrun, overrun_due;
+	uint64_t lost; /* completions that found no room */
+	bool overrun_due;
 	struct uvd_cq_wait wait; /* completions that filters delay */
 };
 
@@ -40,6 +41,8 @@ void uvd_cq_ring_destroy(struct uvd_cq_ring *ring);
 int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int max);
 /* Returns the number of completions, n at most. */
 int uvd_cq_ring_poll(struct uvd_cq_ring *ring, int n, struct ibv_wc *wc);
+/* Returns how many completions were lost so far. */
+uint64_t uvd_cq_ring_lost(struct uvd_cq_ring *ring);
 int uvd_cq_ring_arm(struct uvd_cq_ring *ring, bool solicited_only);
 /*
  * Passes the completion to the filters, then queues it, at once or later. If the queue is full, the completion is lost,

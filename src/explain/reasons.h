@@ -126,6 +126,9 @@ UVD_REASON(DATAGRAM_NOWHERE, "datagram-nowhere", "a datagram to QP {qpn:x}, and 
 UVD_REASON(CQ_OVERRUN, "cq-overrun", "a completion came and the CQ has {cqe} entries, all in use: it is lost",
 	   "create the CQ with an entry for each request that can complete before it is polled",
 	   "rxe_cq.c: rxe_cq_post()")
+UVD_REASON(CQ_LOST, "cq-lost", "this CQ had {cqe} entries, and lost {lost} completions that found all of them in use",
+	   "create the CQ with an entry for each request that can complete before it is polled",
+	   "rxe_cq.c: rxe_cq_post()")
 UVD_REASON(PORT_DOWN, "port-down", "the port has gone down, by `uverbsctl port`, a filter or the adapter",
 	   "wait for IBV_EVENT_PORT_ACTIVE", "rxe_net.c: rxe_port_down()")
 UVD_REASON(DEVICE_FATAL, "device-fatal", "the device is gone, or its adapter is", "close it and look for another one",

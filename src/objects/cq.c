@@ -117,13 +117,13 @@ static void comp_handler(struct uvd_cq *cq)
 	uvd_object_completed(cq->owner);
 }
 
-/* A CQ has one error event: a completion found no room. */
-static void cq_explain(struct uvd_cq *cq)
+/* A CQ has one error event, for the first completion that finds no room. Its end tells how many found none. */
+static void cq_explain(struct uvd_cq *cq, const struct uvd_why *why)
 {
 	const struct uvd_uobject *uobj = cq->owner;
 	const struct uvd_explained e = {
 		.kind = UVD_EXPLAINED_EVENT,
-		.why = uvd_why(CQ_OVERRUN, { cq->cqe }),
+		.why = *why,
 		.object = "CQ",
 		.number = uobj->id,
 		.event = IBV_EVENT_CQ_ERR,
@@ -135,7 +135,7 @@ static void cq_explain(struct uvd_cq *cq)
 static void cq_event_handler(struct uvd_cq *cq, enum ibv_event_type type)
 {
 	if (type == IBV_EVENT_CQ_ERR)
-		cq_explain(cq);
+		cq_explain(cq, &uvd_why(CQ_OVERRUN, { cq->cqe }));
 	uvd_object_event(cq->owner, type);
 }
 
@@ -265,11 +265,16 @@ static int modify_cq(struct uvd_req *req)
 
 static int cq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
+	const struct uvd_backend *ops = uvd_uobject_ops(uobj);
 	struct uvd_cq *cq = uobj->object;
+	/* No QP that can complete into it is left if it can be destroyed. */
+	const uint64_t lost = ops->query_cq_lost ? ops->query_cq_lost(cq) : 0;
 	int ret = uvd_destroy_unused(uobj, cq, destroy_cq);
 
 	if (ret)
 		return ret;
+	if (lost)
+		cq_explain(cq, &uvd_why(CQ_LOST, { cq->cqe }, { lost }));
 	uvd_queue_end(cq->queue);
 	uvd_unpin(&cq->umem);
 	return uvd_object_free(uobj);

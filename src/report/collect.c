@@ -231,6 +231,12 @@ static void report_explained(struct uvd_observer *o, const struct uvd_observed_r
 
 	uvd_lock(&r->lock);
 	p = report_process_of(r, told->file);
+	if (p && told->explained->why.reason == &uvd_reasons[UVD_WHY_CQ_LOST]) {
+		/* The overrun has been told. */
+		p->lost_completions += told->explained->why.values[1].number;
+		uvd_unlock(&r->lock);
+		return;
+	}
 	reason = p ? report_reason_get(p, told->explained) : NULL;
 	if (reason)
 		reason->count++;

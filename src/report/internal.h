@@ -117,6 +117,7 @@ struct report_process {
 	struct report_left *left[REPORT_LEFT];
 	struct report_reason *reasons[REPORT_REASONS];
 	struct report_verb *verbs[REPORT_VERBS];
+	uint64_t lost_completions; /* of CQs that have ended */
 	uint64_t other_reasons, other_calls; /* that had no room */
 	struct report_issue issues[REPORT_ISSUES];
 	uint64_t messages[UVD_QP_WORK_OPCODES], bytes[UVD_QP_WORK_OPCODES];

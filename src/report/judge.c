@@ -161,12 +161,16 @@ static json_t *judge_objects(const struct report_process *p)
 
 /* ---- explanations ------------------------------------------------------------------------------------------------ */
 
-static void judge_reason(struct judge *j, const struct report_reason *reason)
+static void judge_reason(struct judge *j, const struct report_process *p, const struct report_reason *reason)
 {
+	char lost[64] = "";
 	const bool overrun = !strcmp(reason->code, "cq-overrun") ||
 			     (reason->kind == UVD_EXPLAINED_EVENT && reason->status == IBV_EVENT_CQ_ERR);
 	const char *code = *reason->code ? reason->code : "?";
 
+	if (!strcmp(reason->code, "cq-overrun") && p->lost_completions)
+		snprintf(lost, sizeof(lost), ", %" PRIu64 " completion%s lost", p->lost_completions,
+			 judge_s(p->lost_completions));
 	if (reason->kind == UVD_EXPLAINED_CALL)
 		return; /* many programs try what a device can do: the table of calls has them */
 	if (reason->kind == UVD_EXPLAINED_COMPLETION)
@@ -179,8 +183,8 @@ static void judge_reason(struct judge *j, const struct report_reason *reason)
 			  judge_text("messages were dropped (%s), the first: %s", code, reason->sample));
 	else
 		judge_add(j, overrun, overrun ? "cq-overrun" : "event", reason->count,
-			  judge_text("%" PRIu64 " event%s %s (%s), the first: %s", reason->count,
-				     judge_s(reason->count), uvd_name_of(uvd_event_names, reason->status), code,
+			  judge_text("%" PRIu64 " event%s %s (%s)%s, the first: %s", reason->count,
+				     judge_s(reason->count), uvd_name_of(uvd_event_names, reason->status), code, lost,
 				     reason->sample));
 }
 
@@ -279,7 +283,7 @@ static json_t *judge_process(struct uvd_report *r, const struct report_process *
 
 	judge_left(&j, p);
 	for (unsigned int i = 0; i < p->num_reasons; i++)
-		judge_reason(&j, p->reasons[i]);
+		judge_reason(&j, p, p->reasons[i]);
 	judge_issues(&j, p);
 	json_object_set_new(json, "program", json_string(p->program));
 	/* Without the number of its pid namespace, if it has another one (struct uvd_proc.base). */

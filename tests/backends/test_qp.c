@@ -321,11 +321,12 @@ START_TEST(test_cq_overrun_is_one_event)
 	for (int i = 0; i < 5; i++)
 		ck_assert_int_eq(send_wr(a, .wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED),
 				 0);
-	wait_until(a->cq_event == 1);
+	wait_until(a->cq_event == 1 && uvd_backend_soft.query_cq_lost(a->scq) == 2);
 	expect(a->scq, 0, IBV_WC_SUCCESS);
 	expect(a->scq, 1, IBV_WC_SUCCESS);
 	expect(a->scq, 2, IBV_WC_SUCCESS);
 	expect_nothing(a->scq);
+	ck_assert_uint_eq(uvd_backend_soft.query_cq_lost(b->scq), 0);
 }
 END_TEST
 
@@ -337,6 +338,7 @@ START_TEST(test_cq_overrun_by_several_at_once_is_one_event)
 		ck_assert_int_eq(post_recv_at(b, i, 0, 8), 0);
 	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
 	ck_assert_int_eq(b->cq_event, 1);
+	ck_assert_uint_eq(uvd_backend_soft.query_cq_lost(b->rcq), 5 - b->rcq->cqe);
 }
 END_TEST
 

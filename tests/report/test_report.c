@@ -159,6 +159,26 @@ START_TEST(test_an_overrun_is_a_finding_another_event_a_notice_and_a_refused_cal
 }
 END_TEST
 
+START_TEST(test_overrun_has_the_number_of_lost_completions)
+{
+	const struct uvd_explained lost = {
+		.kind = UVD_EXPLAINED_EVENT,
+		.why = uvd_why(CQ_LOST, { 1 }, { 7 }),
+		.event = IBV_EVENT_CQ_ERR,
+	};
+	json_t *document;
+
+	explain(UVD_EXPLAINED_EVENT, &uvd_reasons[UVD_WHY_CQ_OVERRUN], IBV_EVENT_CQ_ERR);
+	for (int i = 0; i < 2; i++)
+		uvd_file_explain(bed.dev, bed.file, 0, &lost);
+	document = report_read();
+	ck_assert_uint_eq(uvd_report_findings(report), 1);
+	check_issue(process_at(document, 0), "findings", 0, "cq-overrun", 1,
+		    "1 event CQ_ERR (cq-overrun), 14 completions lost, the first: ");
+	json_decref(document);
+}
+END_TEST
+
 START_TEST(test_explanations_of_too_many_reasons_are_counted)
 {
 	enum { KINDS = 40, LISTED = 32 };
@@ -213,6 +233,7 @@ int main(void)
 	tcase_add_test(tc, test_failed_completions_are_findings_by_reason_and_status);
 	tcase_add_test(tc, test_dropped_messages_are_a_notice);
 	tcase_add_test(tc, test_an_overrun_is_a_finding_another_event_a_notice_and_a_refused_call_neither);
+	tcase_add_test(tc, test_overrun_has_the_number_of_lost_completions);
 	tcase_add_test(tc, test_explanations_of_too_many_reasons_are_counted);
 	tcase_add_test(tc, test_processes_beyond_those_listed_share_a_part_that_counts_all_of_them);
 	tcase_add_test(tc, test_a_number_that_comes_again_with_another_start_is_another_process);

@@ -135,6 +135,11 @@ static int null_destroy_cq(struct uvd_cq *cq)
 	return 0;
 }
 
+static uint64_t null_query_cq_lost(struct uvd_cq *cq)
+{
+	return uvd_cq_ring_lost(&((struct null_cq *)cq)->ring);
+}
+
 static int null_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc)
 {
 	return uvd_cq_ring_poll(&((struct null_cq *)cq)->ring, n, wc);
@@ -366,6 +371,7 @@ const struct uvd_backend uvd_backend_null = {
 	.create_cq = null_create_cq,
 	.destroy_cq = null_destroy_cq,
 	.poll_cq = null_poll_cq,
+	.query_cq_lost = null_query_cq_lost,
 	.req_notify_cq = null_req_notify_cq,
 	.resize_cq = null_resize_cq,
 	.create_srq = null_create_srq,

@@ -185,6 +185,7 @@ const struct uvd_backend uvd_backend_soft = {
 	.query_qp = soft_query_qp,
 	.destroy_qp = soft_destroy_qp,
 	.query_qp_work = soft_query_qp_work,
+	.query_cq_lost = soft_query_cq_lost,
 	.post_send = soft_post_send,
 	.ring_doorbell = soft_ring_doorbell,
 	.replace_cq_queue = soft_replace_cq_queue,

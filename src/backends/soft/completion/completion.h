@@ -41,6 +41,7 @@ struct soft_due {
 
 int soft_create_cq(struct uvd_cq *cq, struct uvd_udata *udata);
 int soft_destroy_cq(struct uvd_cq *cq);
+uint64_t soft_query_cq_lost(struct uvd_cq *cq);
 int soft_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc);
 int soft_req_notify_cq(struct uvd_cq *cq, bool solicited_only);
 int soft_resize_cq(struct uvd_cq *cq, int cqe, struct uvd_udata *udata);

@@ -28,6 +28,11 @@ int soft_destroy_cq(struct uvd_cq *cq)
 	return 0;
 }
 
+uint64_t soft_query_cq_lost(struct uvd_cq *cq)
+{
+	return uvd_cq_ring_lost(&((struct soft_cq *)cq)->ring);
+}
+
 int soft_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc)
 {
 	return uvd_cq_ring_poll(&((struct soft_cq *)cq)->ring, n, wc);
