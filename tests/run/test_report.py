@@ -9,9 +9,10 @@ import xml.etree.ElementTree
 
 import pytest
 
-from conftest import BIN, BUILD, CLIENT as OTHER, pair
+from conftest import BIN, BUILD, CLIENT as OTHER, UVERBSCTL, pair
 
 CLIENT = shutil.copy(BUILD / "tests/run/report_client", BIN / "report_client").as_posix()
+NO_ID, OTHER_ID = (shutil.copy(BUILD / f"tests/run/report_client_{name}", BIN) for name in ("no_id", "other_id"))
 pytestmark = pytest.mark.parametrize("run", ["self"], indirect=True)
 
 
@@ -188,6 +189,28 @@ def test_a_file_that_is_not_what_was_mapped_names_nothing(run, then):
     last = stack_of(r, "MR")[-1]
     assert last["module"] == "report_client" and not {"function", "file"} & set(last) and last["offset"] > 0
     assert own(stack_of(r, "MR")) == []
+
+
+@stacks
+def test_a_file_without_a_build_id_is_used_if_it_has_none_now(run):
+    r = Report(run, NO_ID, "leak", options=["--report-stacks"])
+    assert own(stack_of(r, "MR"))[0] == ("register_buffer", line_of("/* the leak */"))
+
+
+@stacks
+@pytest.mark.parametrize("mapped, then", [(NO_ID, CLIENT), (CLIENT, NO_ID), (CLIENT, OTHER_ID)], ids=["now", "before", "another"])
+def test_a_file_whose_build_id_is_not_that_of_what_was_mapped_names_nothing(run, mapped, then):
+    copy = pathlib.Path(run.folder, "copy")
+    shutil.copy(mapped, copy)
+    r = Report(run, "sh", "-c", f"{copy} leak; cp --remove-destination {then} {copy}", options=["--report-stacks"])
+    assert own(stack_of(r, "MR")) == [] and stack_of(r, "MR")[-1]["module"] == "copy"
+
+
+def test_a_build_without_libdw_refuses_stacks(run):
+    argv = run.argv(["true"], ["--report-stacks"])
+    argv[argv.index(UVERBSCTL)] = BUILD / "tests/run/uverbsctl_without_libdw"
+    r = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert r.returncode == 125 and "--report-stacks: this uverbsctl was built without libdw" in r.stderr, r
 
 
 @stacks
