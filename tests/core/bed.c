@@ -35,6 +35,8 @@ static int make_toy(struct uvd_req *req, struct uvd_uobject *uobj)
 	toy->refuse = bed.refuse;
 	uvd_uobject_set_object(uobj, toy);
 	bed.ran++;
+	if (bed.fail_by)
+		return bed.fail_by(req);
 	return bed.fail ? uvd_refused(req, bed.fail) : 0;
 }
 

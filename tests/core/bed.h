@@ -76,6 +76,7 @@ struct bed {
 	uint64_t hole, hole_len; /* accesses to this memory fail with EFAULT */
 	int ran; /* steps that were executed */
 	int fail; /* errno that M_NEW's and W_NEW's last step returns */
+	int (*fail_by)(struct uvd_req *req); /* or this function, in place of that step */
 	int destroyed[64], num_destroyed; /* tags, in order */
 	int reasons[64];
 	int next_tag, refuse; /* for the next toy */

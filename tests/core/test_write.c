@@ -344,6 +344,76 @@ START_TEST(test_an_object_that_is_in_use_is_told_once_for_a_process)
 }
 END_TEST
 
+/* ---- what a request is refused for: the last word counts, but the backend's, which says nothing ------------------ */
+
+static const struct uvd_why broken = { &(const struct uvd_reason){ "broken", "the toy is broken", "mend it", "" } };
+
+static int bad_after_reason(struct uvd_req *req)
+{
+	uvd_refuse(req, -EINVAL, &broken);
+	return uvd_bad(req, -ERANGE, "wheel", 5);
+}
+
+static int reason_after_bad(struct uvd_req *req)
+{
+	uvd_bad(req, -ERANGE, "wheel", 5);
+	return uvd_refuse(req, -EINVAL, &broken);
+}
+
+static int bad_after_refusal(struct uvd_req *req)
+{
+	uvd_refused(req, -EPERM);
+	return uvd_bad(req, -ERANGE, "wheel", 5);
+}
+
+static int reason_after_refusal(struct uvd_req *req)
+{
+	uvd_refused(req, -EPERM);
+	return uvd_refuse(req, -EINVAL, &broken);
+}
+
+static int refusal_after_bad(struct uvd_req *req)
+{
+	uvd_bad(req, -EINVAL, "wheel", 5);
+	return uvd_refused(req, -ERANGE);
+}
+
+static int refusal_after_reason(struct uvd_req *req)
+{
+	uvd_refuse(req, -ERANGE, &broken);
+	return uvd_refused(req, -EINVAL);
+}
+
+static long fails(void)
+{
+	return toy_new();
+}
+
+START_TEST(test_the_last_fault_that_a_request_names_is_told)
+{
+	static const struct {
+		int (*fail)(struct uvd_req *req);
+		const char *said;
+	} refusals[] = {
+		{ bad_after_reason, "M_NEW: ERANGE: wheel is wrong (5, 0x5), pid " },
+		{ reason_after_bad, "M_NEW: EINVAL: the toy is broken; mend it, pid " },
+		{ bad_after_refusal, "M_NEW: ERANGE: wheel is wrong (5, 0x5), pid " },
+		{ reason_after_refusal, "M_NEW: EINVAL: the toy is broken; mend it, pid " },
+		{ refusal_after_bad, "M_NEW: ERANGE: wheel is wrong (5, 0x5), pid " },
+		{ refusal_after_reason, "M_NEW: EINVAL: the toy is broken; mend it, pid " },
+	};
+
+	for (size_t i = 0; i < UVD_COUNT(refusals); i++) {
+		const char *said;
+
+		bed.fail_by = refusals[i].fail;
+		said = logged(UVD_WARN, fails);
+		ck_assert_msg(strstr(said, refusals[i].said) && !strchr(strchr(said, '\n') + 1, '\n'), "%zu: %s", i,
+			      said);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("all");
@@ -361,6 +431,7 @@ int main(void)
 	tcase_add_test(tc, test_a_command_in_the_clients_memory_is_read_once);
 	tcase_add_test(tc, test_a_large_command_is_bounded_by_its_header);
 	tcase_add_test(tc, test_write_03_07_unreadable_parts_are_efault_in_the_order_of_the_checks);
+	tcase_add_test(tc, test_the_last_fault_that_a_request_names_is_told);
 	tcase_add_test(tc, test_a_failed_command_is_one_line_with_command_field_value_and_pid);
 	tcase_add_test(tc, test_what_the_backend_refuses_is_told_once_for_a_process);
 	tcase_add_test(tc, test_what_is_not_supported_is_told_once_for_a_process);

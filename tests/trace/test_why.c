@@ -328,6 +328,91 @@ START_TEST(test_why_does_not_mix_qps_of_one_handle)
 }
 END_TEST
 
+static int to_reset(const struct uv_qp *qp)
+{
+	struct ib_uverbs_modify_qp cmd = { .qp_handle = qp->handle, .attr_mask = IBV_QP_STATE };
+
+	return uv_modify_qp(bed.fd, UV_WRITE, &cmd);
+}
+
+/* The call that has created it, and the latest of the others: 16 changes and 8 posts. */
+START_TEST(test_why_shows_the_latest_calls_of_a_qp)
+{
+	unsigned int kinds[UVD_TRACE_WHY + 1] = { 0 };
+	struct ib_uverbs_recv_wr wr = {};
+	char *text, *json;
+
+	make_qps();
+	for (int i = 0; i < 10; i++) {
+		ck_assert_int_eq(to_reset(&qps[0]), 0);
+		ck_assert_int_eq(to_init(&qps[0]), 0);
+	}
+	for (wr.wr_id = 0x100; wr.wr_id < 0x10c; wr.wr_id++)
+		ck_assert_int_eq(uv_post_recv(bed.fd, UV_WRITE, qps[0].handle, &wr, 1, NULL, 0, NULL), 0);
+	explain_qp(qps[0].qpn);
+	bed_end();
+	json_decref(read_trace(bed_trace(), kinds, &text, &json));
+	ck_assert_uint_eq(count(text, "CREATE_QP("), 1);
+	ck_assert_uint_eq(count(text, "QP.MODIFY("), 16);
+	ck_assert_uint_eq(count(text, "POST_RECV"), 8);
+	for (int i = 0; i < 12; i++) {
+		char id[32];
+
+		snprintf(id, sizeof(id), "wr_id=%d", 0x100 + i);
+		ck_assert_msg(!strstr(text, id) == (i < 4), "%s: %s", id, text);
+	}
+	free(text);
+	free(json);
+}
+END_TEST
+
+/* Neither a change that was refused, nor one to a QP itself, gives it another end. */
+START_TEST(test_why_shows_no_peer_that_there_is_not)
+{
+	unsigned int kinds[UVD_TRACE_WHY + 1] = { 0 };
+	char *text, *json;
+
+	make_qps(); /* a call that is refused is explained, too */
+	if (_i) {
+		ck_assert_int_eq(to_rtr(&qps[0], qps[0].qpn), 0);
+	} else {
+		ck_assert_int_eq(to_reset(&qps[0]), 0);
+		ck_assert_int_eq(to_rtr(&qps[0], qps[1].qpn), -EINVAL);
+	}
+	explain_qp(qps[0].qpn);
+	bed_end();
+	json_decref(read_trace(bed_trace(), kinds, &text, &json));
+	ck_assert_msg(!strstr(text, "the peer") && count(text, "CREATE_QP(") == 2u - _i, "%s", text);
+	ck_assert_msg(!strstr(json, "peer_calls") && !strstr(json, "\"peer\":") == !_i, "%s", json);
+	free(text);
+	free(json);
+}
+END_TEST
+
+/* The oldest of more than 1024 QPs has no calls any more, and the next one has. */
+START_TEST(test_why_remembers_1024_qps)
+{
+	struct uv_qp_attr attr = uv_qp_attr(pd, cq);
+	unsigned int kinds[UVD_TRACE_WHY + 1] = { 0 };
+	char *text, *json;
+
+	ck_assert_int_eq(uv_create_qp(bed.fd, UV_WRITE, &attr, &qps[0]), 0);
+	ck_assert_int_eq(uv_create_qp(bed.fd, UV_WRITE, &attr, &qps[1]), 0);
+	for (int i = 1; i < 1024; i++) {
+		struct uv_qp more;
+
+		ck_assert_int_eq(uv_create_qp(bed.fd, UV_WRITE, &attr, &more), 0);
+	}
+	explain_qp(qps[_i].qpn);
+	bed_end();
+	json_decref(read_trace(bed_trace(), kinds, &text, &json));
+	ck_assert_uint_eq(count(text, " why: QP 0x"), 1);
+	ck_assert_uint_eq(count(text, "CREATE_QP("), _i);
+	free(text);
+	free(json);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("why");
@@ -340,5 +425,8 @@ int main(void)
 	tcase_add_test(tc, test_why_shows_the_calls_of_both_ends);
 	tcase_add_test(tc, test_why_says_that_the_peer_is_not_in_the_trace);
 	tcase_add_test(tc, test_why_does_not_mix_qps_of_one_handle);
+	tcase_add_test(tc, test_why_shows_the_latest_calls_of_a_qp);
+	tcase_add_loop_test(tc, test_why_shows_no_peer_that_there_is_not, 0, 2);
+	tcase_add_loop_test(tc, test_why_remembers_1024_qps, 0, 2);
 	return run_suite("why", tc);
 }
