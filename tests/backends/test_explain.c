@@ -148,6 +148,67 @@ START_TEST(test_key_before_the_last_64_is_unknown)
 }
 END_TEST
 
+/* 65 users have a key that ends, one after the other, and the first has two: his list is that of the last then. */
+static const struct {
+	unsigned int user, key_of;
+	const char *code;
+} users_keys[] = {
+	{ 0, 0, "key-unknown" },
+	{ 1, 1, "key-ended" },
+	{ 64, 64, "key-ended" },
+	{ 64, 0, "key-unknown" },
+};
+
+START_TEST(test_keys_of_64_users_are_remembered)
+{
+	uint32_t keys[65];
+
+	for (unsigned int i = 0; i < 65; i++) {
+		struct uvd_account *user = uvd_account_get(accounts, (uid_t[]){ 1000 + i }, 1);
+
+		b->side->context->account = user;
+		for (int n = i ? 1 : 2; n; n--) {
+			struct uvd_mr *mr = make_mr(b, b->buf, 4096, b->access);
+
+			ck_assert_ptr_nonnull(mr);
+			keys[i] = mr->rkey;
+			free_mr(mr);
+		}
+		uvd_account_put(user);
+	}
+	ends_belong_to(1000 + users_keys[_i].user, 1000 + users_keys[_i].user);
+	write_with_key(keys[users_keys[_i].key_of]);
+	expect(a->scq, 0xa, IBV_WC_REM_ACCESS_ERR);
+	expect_why(b, users_keys[_i].code, "");
+}
+END_TEST
+
+/* Nothing is read by an entry of length 0, so its key is not at fault. */
+START_TEST(test_key_of_an_empty_entry_is_not_explained)
+{
+	const struct ibv_sge sge[2] = { { (uintptr_t)a->buf, 0, 0x7700 }, { (uintptr_t)a->buf, 8, 0x8800 } };
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_SEND, sge, 2);
+
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_LOC_PROT_ERR);
+	ck_assert(was_told(a, "0x8800 is the l_key of no region") && !was_told(a, "0x7700"));
+}
+END_TEST
+
+START_TEST(test_memory_that_is_gone_is_explained_by_its_key)
+{
+	char text[64];
+
+	mm_bad = (uintptr_t)a->buf;
+	mm_bad_len = 4096;
+	send_small(a, b, IBV_WR_RDMA_WRITE, 8);
+	expect(a->scq, 0xa, IBV_WC_LOC_PROT_ERR);
+	mm_bad_len = 0;
+	snprintf(text, sizeof(text), "the memory of l_key 0x%x cannot be accessed", a->mr->lkey);
+	ck_assert(was_told(a, text));
+}
+END_TEST
+
 /* ---- datagrams --------------------------------------------------------------------------------------------------- */
 
 static struct uvd_ah *ah;
@@ -332,6 +393,9 @@ int main(void)
 	tcase_add_test(t, test_key_of_a_third_user_is_unknown);
 	tcase_add_test(t, test_64_keys_that_have_ended_are_remembered);
 	tcase_add_test(t, test_key_before_the_last_64_is_unknown);
+	tcase_add_loop_test(t, test_keys_of_64_users_are_remembered, 0, sizeof(users_keys) / sizeof(users_keys[0]));
+	tcase_add_test(t, test_key_of_an_empty_entry_is_not_explained);
+	tcase_add_test(t, test_memory_that_is_gone_is_explained_by_its_key);
 	suite_add_tcase(s, t);
 	tcase_add_checked_fixture(datagrams, datagram_setup, datagram_teardown);
 	tcase_add_loop_test(datagrams, test_receivers_user_learns_once_why_datagrams_are_dropped, 0,

@@ -350,7 +350,6 @@ static int busy_pd(void)
 	return uv_dealloc_pd(h.fd, UV_WRITE, pd);
 }
 
-/* What uses another PD is not told. */
 static int busy_pd_by_ioctl(void)
 {
 	uint32_t other, first = pd;
@@ -502,6 +501,35 @@ START_TEST(test_a_loop_of_refused_calls_is_told_ten_times_and_counted)
 }
 END_TEST
 
+START_TEST(test_explanations_count_for_the_user_whom_they_are_for)
+{
+	static const struct uvd_reason made_up = { "made-up", "made up", NULL, "" };
+	const struct uvd_explained e = { .kind = UVD_EXPLAINED_EVENT, .why = { &made_up } };
+	const uid_t user = uvd_account_person(h.file->account);
+
+	ck_assert_uint_ne(user, UVD_LOG_NO_USER);
+	for (int i = 0; i < 10; i++)
+		uvd_explain(&h.dev->ib, atomic_load(&h.file->context), &e);
+	ck_assert(!uvd_log_passes(h.engine.log, user, UVD_WARN, "made-up"));
+	ck_assert(uvd_log_passes(h.engine.log, UVD_LOG_NO_USER, UVD_WARN, "made-up"));
+}
+END_TEST
+
+START_TEST(test_explanations_without_a_reason_are_limited_by_verb)
+{
+	struct uvd_explained e = { .kind = UVD_EXPLAINED_CALL, .verb = "ONE", .err = -EINVAL };
+
+	for (int i = 0; i < 12; i++)
+		uvd_explain(&h.dev->ib, NULL, &e);
+	e.verb = "OTHER";
+	uvd_explain(&h.dev->ib, NULL, &e);
+	uvd_log_free(h.engine.log);
+	h.engine.log = NULL;
+	ck_assert_msg(strstr(said(), "OTHER: EINVAL, pid 0\n") && strstr(said(), "2 similar messages left out: ONE\n"),
+		      "%s", said());
+}
+END_TEST
+
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
 static void two_ethernet_ports(void)
@@ -559,6 +587,8 @@ int main(void)
 	tcase_add_test(tc, test_another_errno_has_another_reason);
 	tcase_add_loop_test(tc, test_a_post_that_a_filter_refuses_gets_no_reason_of_the_device, 0, 2);
 	tcase_add_test(tc, test_a_loop_of_refused_calls_is_told_ten_times_and_counted);
+	tcase_add_test(tc, test_explanations_count_for_the_user_whom_they_are_for);
+	tcase_add_test(tc, test_explanations_without_a_reason_are_limited_by_verb);
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(ports, two_ethernet_ports, why_teardown);
 	tcase_add_test(ports, test_an_ethernet_port_requires_a_grh);

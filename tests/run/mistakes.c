@@ -380,6 +380,37 @@ static void window_invalidated(void)
 	write_to_peer();
 	plan.wr.wr.rdma.rkey = mw->rkey;
 }
+static void window_bound_anew(void)
+{
+	struct ibv_send_wr *bad, wr = { .wr_id = 3, .opcode = IBV_WR_LOCAL_INV };
+	struct ibv_mw *mw = window();
+
+	bind(b, mw, IBV_ACCESS_REMOTE_WRITE, BYTES);
+	write_to_peer();
+	plan.wr.wr.rdma.rkey = wr.invalidate_rkey = mw->rkey;
+	CHECK(!ibv_post_send(b, &wr, &bad));
+	completion_of(3);
+	bind(b, mw, IBV_ACCESS_REMOTE_WRITE, BYTES);
+}
+/* It does not matter on which QP that was bound. */
+static void window_of_type_1(void)
+{
+	struct ibv_mw_bind wanted = { .wr_id = 2,
+				      .bind_info = { mr, (uintptr_t)bytes, BYTES, IBV_ACCESS_REMOTE_READ } };
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+
+	CHECK(mw && !ibv_bind_mw(a, mw, &wanted));
+	completion_of(2);
+	write_to_peer();
+	plan.wr.wr.rdma.rkey = mw->rkey;
+}
+static void l_key_of_window(void)
+{
+	struct ibv_mw *mw = window();
+
+	bind(a, mw, IBV_ACCESS_REMOTE_WRITE, BYTES);
+	plan.sge.lkey = mw->rkey;
+}
 static void bind_beyond_region(void)
 {
 	struct ibv_mw *mw = window();
@@ -455,6 +486,9 @@ static const struct mistake {
 	{ "window_range", window_range, true },
 	{ "window_without_remote_write", window_without_remote_write, true },
 	{ "window_invalidated", window_invalidated, true },
+	{ "window_bound_anew", window_bound_anew, true },
+	{ "window_of_type_1", window_of_type_1, true },
+	{ "l_key_of_window", l_key_of_window, true },
 	{ "bind_beyond_region", bind_beyond_region, true },
 };
 

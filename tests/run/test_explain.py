@@ -76,6 +76,11 @@ EXPECTED = {
                                     ("a", "REM_ACCESS_ERR", SAME)],
     "window_invalidated": [("b", "QP_ACCESS_ERR", "key-invalidated", "was invalidated or bound anew", "send the key of the latest bind"),
                            ("a", "REM_ACCESS_ERR", SAME)],
+    "window_bound_anew": [("b", "QP_ACCESS_ERR", "key-invalidated", "was invalidated or bound anew", "send the key of the latest bind"),
+                          ("a", "REM_ACCESS_ERR", SAME)],
+    "window_of_type_1": [("b", "QP_ACCESS_ERR", "key-access", "does not allow REMOTE_WRITE", "add that flag"),
+                         ("a", "REM_ACCESS_ERR", SAME)],
+    "l_key_of_window": [("a", "LOC_PROT_ERR", "key-unknown", "is the l_key of no region", KEY)],
     "bind_beyond_region": [("a", "MW_BIND_ERR", "bind-refused", "the window cannot be bound", "bind a window of the QP's PD")],
 }
 # The stock provider of one persona refuses these itself, or has no verb for them; what is unmapped stays pinned where memory is shared.

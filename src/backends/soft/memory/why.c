@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Explains why a key did not serve a request: looks at the key again, and at those that have ended. */
 #include <stdlib.h>
-#include <string.h>
 #include "backends/soft/memory/mr.h"
 #include "explain/explain.h"
 
@@ -65,7 +64,6 @@ void soft_key_ended(struct soft_mr_table *table, const struct uvd_account *accou
 	if (ended->user != user || !ended->num) {
 		ended->user = user;
 		ended->num = 0;
-		memset(ended->keys, 0, sizeof(ended->keys));
 	}
 	ended->keys[ended->num++ % ENDED_KEYS] = (struct ended_key){ key, is_window, size, uvd_now_ns() };
 }
