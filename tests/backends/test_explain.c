@@ -209,6 +209,19 @@ START_TEST(test_memory_that_is_gone_is_explained_by_its_key)
 }
 END_TEST
 
+/* Whatever is wrong at the peer, the own port comes first. */
+START_TEST(test_requester_whose_port_is_down_learns_that)
+{
+	ends_belong_to(1000, 1000);
+	ck_assert_int_eq(to_state(b, IBV_QPS_RESET), 0);
+	a->side->dev.config.ports[0].down = true;
+	send_small(a, b, IBV_WR_SEND, 8);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	expect_why(a, "link-down", "");
+	ck_assert(!was_explained(a, "peer-state"));
+}
+END_TEST
+
 /* ---- datagrams --------------------------------------------------------------------------------------------------- */
 
 static struct uvd_ah *ah;
@@ -358,6 +371,17 @@ START_TEST(test_member_of_a_group_learns_why_it_drops_datagrams_and_the_sender_n
 }
 END_TEST
 
+START_TEST(test_receive_of_a_datagram_with_a_wrong_key_is_explained_as_others)
+{
+	const struct ibv_sge sge = { (uintptr_t)b->buf, 1000, 0x7700 };
+
+	ck_assert_int_eq(post_recv_list(b, 0xb, &sge, 1), 0);
+	send_to(b->qp->qp_num, 0x1234);
+	expect(b->rcq, 0xb, IBV_WC_LOC_PROT_ERR);
+	ck_assert(was_told(b, "0x7700 is the l_key of no region"));
+}
+END_TEST
+
 START_TEST(test_sender_learns_once_that_there_is_no_such_qp)
 {
 	send_to(b->qp->qp_num + 100, 0x1234);
@@ -393,6 +417,7 @@ int main(void)
 	tcase_add_test(t, test_key_of_a_third_user_is_unknown);
 	tcase_add_test(t, test_64_keys_that_have_ended_are_remembered);
 	tcase_add_test(t, test_key_before_the_last_64_is_unknown);
+	tcase_add_test(t, test_requester_whose_port_is_down_learns_that);
 	tcase_add_loop_test(t, test_keys_of_64_users_are_remembered, 0, sizeof(users_keys) / sizeof(users_keys[0]));
 	tcase_add_test(t, test_key_of_an_empty_entry_is_not_explained);
 	tcase_add_test(t, test_memory_that_is_gone_is_explained_by_its_key);
@@ -404,6 +429,7 @@ int main(void)
 	tcase_add_test(datagrams, test_datagrams_that_are_received_are_not_explained);
 	tcase_add_test(datagrams, test_datagrams_that_a_qp_in_err_drops_are_not_explained);
 	tcase_add_test(datagrams, test_member_of_a_group_learns_why_it_drops_datagrams_and_the_sender_nothing);
+	tcase_add_test(datagrams, test_receive_of_a_datagram_with_a_wrong_key_is_explained_as_others);
 	tcase_add_test(datagrams, test_sender_learns_once_that_there_is_no_such_qp);
 	tcase_add_test(datagrams, test_sender_learns_nothing_of_numbers_where_another_user_has_qps);
 	suite_add_tcase(s, datagrams);
