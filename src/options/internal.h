@@ -110,7 +110,27 @@ void uvd_setting_add(struct parser *p, const struct uvd_option_row *row, const c
 /* file.c: adds the settings of the file p->o->config, those of one device or port last. */
 void uvd_options_read_file(struct parser *p);
 
-/* rows.c: sets the user of the engine process, and that user's group, unless there is no such user or it is root. */
+/* ---- values.c: for `set` of the rows ----------------------------------------------------------------------------- */
+
+const char *uvd_option_set_number(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_nth_number(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_octal(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_choice(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_announce(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_memlock(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_string(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_path(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_path_or_dash(const struct uvd_option_row *row, void *base, const char *text,
+					unsigned int nth);
+const char *uvd_option_set_text(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_sysfs(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_group(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_guid(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_pkeys(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_ucaps(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_granted(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_link_layer(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+/* Sets the user of the engine process, and that user's group, unless there is no such user or it is root. */
 const char *uvd_option_set_engine_user(const struct uvd_option_row *row, void *base, const char *text,
 				       unsigned int nth);
 

@@ -21,276 +21,6 @@
 #include <uverbsd/backend.h>
 #include <uverbsd/schema.h>
 
-/* ---- types ------------------------------------------------------------------------------------------------------- */
-
-static const char *parse_number(const char *text, int base, long long min, long long max, long long *value)
-{
-	static __thread char message[96];
-	char *end;
-
-	errno = 0;
-	*value = strtoll(text, &end, base);
-	if (end == text || *end)
-		return "is not a number";
-	if (!errno && *value >= min && *value <= max)
-		return NULL;
-	snprintf(message, sizeof(message), base == 8 ? "is not from %llo to %llo" : "is not from %lld to %lld", min,
-		 max);
-	return message;
-}
-
-static void option_store(const struct uvd_option_row *row, void *base, long long value)
-{
-	void *at = (char *)base + row->offset;
-
-	switch (row->size) {
-	case 1:
-		*(uint8_t *)at = value;
-		break;
-	case 2:
-		*(uint16_t *)at = value;
-		break;
-	case 4:
-		*(uint32_t *)at = value;
-		break;
-	default:
-		*(uint64_t *)at = value;
-	}
-}
-
-static const char *set_number(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	long long value;
-	const char *wrong = parse_number(text, 0, row->min, row->max, &value);
-
-	if (!wrong)
-		option_store(row, base, value);
-	return wrong;
-}
-
-/* For addresses and node numbers, which must be unique: stores the number + nth. */
-static const char *set_nth_number(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	long long value;
-	const char *wrong = parse_number(text, 0, row->min, row->max, &value);
-
-	if (!wrong && value + nth > row->max)
-		return "is too large: the numbers that follow it do not fit";
-	if (!wrong)
-		option_store(row, base, value + nth);
-	return wrong;
-}
-
-static const char *set_octal(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	long long value;
-	const char *wrong = parse_number(text, 8, row->min, row->max, &value);
-
-	if (!wrong)
-		option_store(row, base, value);
-	return wrong;
-}
-
-static const char *set_choice(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	static __thread char message[160];
-	const struct uvd_option_choice *c;
-	int n = 0;
-
-	for (c = row->choices; c->name; c++) {
-		if (strcmp(c->name, text))
-			continue;
-		option_store(row, base, c->value);
-		return NULL;
-	}
-	n += snprintf(message, sizeof(message), "is none of:");
-	for (c = row->choices; c->name && n < (int)sizeof(message); c++)
-		n += snprintf(message + n, sizeof(message) - n, " %s", c->name);
-	return message;
-}
-
-/* By default, what the persona's provider cannot use is hidden. */
-static const char *set_announce(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	if (!strcmp(text, "all"))
-		option_store(row, base, 0);
-	return !strcmp(text, "all") || !strcmp(text, "usable") ? NULL : "is neither usable nor all";
-}
-
-static const char *set_memlock(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	long long value;
-
-	if (!strcmp(text, "client") || !strcmp(text, "unlimited")) {
-		option_store(row, base, *text == 'c' ? UVD_MEMLOCK_CLIENT : UVD_MEMLOCK_UNLIMITED);
-		return NULL;
-	}
-	if (parse_number(text, 0, row->min, INT64_MAX, &value))
-		return "is neither client nor unlimited, nor a number of bytes from 4096";
-	option_store(row, base, value);
-	return NULL;
-}
-
-static const char *set_string(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	if (!*text)
-		return "is empty";
-	if (strlen(text) >= (size_t)row->max)
-		return "is too long";
-	strcpy((char *)base + row->offset, text);
-	return NULL;
-}
-
-/* Makes the path absolute: the process may change its working directory before it uses the path. */
-static const char *set_path(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	char path[PATH_MAX] = "", *end;
-	size_t len;
-
-	if (*text != '/' && !getcwd(path, sizeof(path)))
-		return "is relative to a directory that no longer exists";
-	len = strlen(path);
-	end = path + len;
-	if (snprintf(end, sizeof(path) - len, "%s%s", len ? "/" : "", text) >= (int)(sizeof(path) - len))
-		return "is too long";
-	return set_string(row, base, *text ? path : text, nth);
-}
-
-/* "-" is no path, but stderr. */
-static const char *set_path_or_dash(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	return strcmp(text, "-") ? set_path(row, base, text, nth) : set_string(row, base, text, nth);
-}
-
-static const char *set_text(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	const char *wrong = set_string(row, base, text, nth);
-
-	if (!wrong && !uvd_option_text_ok(text, row->max))
-		return "begins with a `.`, or has a `/` or a character that cannot be printed";
-	return wrong;
-}
-
-static const char *set_sysfs(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	((struct uvd_options *)base)->overlay = !strcmp(text, "overlay");
-	return strcmp(text, "overlay") ? set_path(row, base, text, nth) : NULL;
-}
-
-static const char *set_group(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	struct group *g = getgrnam(text);
-
-	if (!g)
-		return "is no group";
-	option_store(row, base, g->gr_gid);
-	return NULL;
-}
-
-const char *uvd_option_set_engine_user(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	struct passwd *p = getpwnam(text);
-	struct uvd_options *o = base;
-
-	if (!p)
-		return "is no user";
-	if (!p->pw_uid || !p->pw_gid)
-		return "is root or in root's group";
-	o->engine_uid = p->pw_uid;
-	o->engine_gid = p->pw_gid;
-	return NULL;
-}
-
-/* A GUID looks like 0002:c903:00ab:cdef, as sysfs shows it. */
-static const char *set_guid(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	unsigned int w[4];
-	uint64_t guid;
-	int end = 0;
-
-	/* sscanf() would take signs and blanks, too. */
-	if (text[strspn(text, "0123456789abcdefABCDEF:")] ||
-	    sscanf(text, "%4x:%4x:%4x:%4x%n", &w[0], &w[1], &w[2], &w[3], &end) != 4 || text[end])
-		return "is not a GUID such as 0002:c903:00ab:cdef";
-	guid = (uint64_t)w[0] << 48 | (uint64_t)w[1] << 32 | w[2] << 16 | w[3];
-	uvd_config_set_guid(base, guid + (uint64_t)nth * UVD_MAX_PORTS);
-	return NULL;
-}
-
-static const char *set_pkeys(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	struct uvd_port_config *port = base;
-	const char *wrong;
-	long long value;
-	char item[64];
-
-	for (port->num_pkeys = 0; uvd_option_next_item(&text, item, sizeof(item)); port->num_pkeys++) {
-		if (port->num_pkeys == UVD_MAX_PKEYS)
-			return "has too many keys";
-		wrong = parse_number(item, 0, 0, 0xffff, &value);
-		if (wrong)
-			return wrong;
-		port->pkeys[port->num_pkeys] = value;
-	}
-	return port->num_pkeys ? NULL : "is empty";
-}
-
-/* Adds the names that are not in the list yet. */
-static const char *add_ucaps(struct uvd_ucap_names *names, const char *text)
-{
-	static __thread char message[96];
-	char item[64];
-
-	while (uvd_option_next_item(&text, item, sizeof(item))) {
-		const char *name = item + strspn(item, " \t");
-
-		if (!uvd_ucap_name_ok(name)) {
-			snprintf(message, sizeof(message), "contains `%.40s`, which is not a valid device node name",
-				 name);
-			return message;
-		}
-		if (uvd_ucap_named(names, name))
-			continue;
-		if (names->num == UVD_MAX_DEVICE_UCAPS)
-			return "has too many names";
-		strcpy(names->names[names->num++], name);
-	}
-	return names->num ? NULL : "is empty";
-}
-
-static const char *set_ucaps(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	struct uvd_ucap_names *names = (void *)((char *)base + row->offset);
-
-	names->num = 0;
-	return add_ucaps(names, text);
-}
-
-/* The option may be repeated: each adds to the names before. */
-static const char *set_granted(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	return add_ucaps((void *)((char *)base + row->offset), text);
-}
-
-void uvd_option_port_is_ethernet(struct uvd_port_config *port)
-{
-	port->link_layer = IBV_LINK_LAYER_ETHERNET;
-	port->lid = 0;
-	port->sm_lid = 0;
-	port->num_pkeys = 1;
-	port->pkeys[0] = 0xffff;
-}
-
-static const char *set_link_layer(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	const char *wrong = set_choice(row, base, text, nth);
-	struct uvd_port_config *port = base;
-
-	if (!wrong && port->link_layer == IBV_LINK_LAYER_ETHERNET)
-		uvd_option_port_is_ethernet(port);
-	return wrong;
-}
-
 /* ---- names of what plug-ins can have ---- */
 
 static const char *check_backend(struct uvd_plugins *plugins, const char *text)
@@ -332,8 +62,8 @@ static const struct uvd_option_choice explain_forms[] = {
 	{ "off", UVD_EXPLAIN_OFF }, { "text", UVD_EXPLAIN_TEXT }, { "json", UVD_EXPLAIN_JSON }, { NULL }
 };
 static const struct uvd_option_choice doorbell_ways[] = { { "auto", UVD_DOORBELLS_AUTO },
-							 { "calls", UVD_DOORBELLS_CALLS },
-							 { NULL } };
+							  { "calls", UVD_DOORBELLS_CALLS },
+							  { NULL } };
 static const struct uvd_option_choice report_formats[] = {
 	{ "text", UVD_REPORT_TEXT }, { "json", UVD_REPORT_JSON }, { "junit", UVD_REPORT_JUNIT }, { NULL }
 };
@@ -353,22 +83,22 @@ static const struct uvd_option_choice link_layers[] = { { "infiniband", IBV_LINK
 #define DEVICE(m) MEMBER(uvd_device_config, m), .scope = UVD_SCOPE_DEVICE, .programs = BOTH
 #define DEVICE_STR(m) ARRAY(uvd_device_config, m), .scope = UVD_SCOPE_DEVICE, .programs = BOTH
 #define PORT(m) MEMBER(uvd_port_config, m), .scope = UVD_SCOPE_PORT, .programs = BOTH
-#define NUMBER(lo, hi) .arg = "N", .set = set_number, .min = lo, .max = hi
+#define NUMBER(lo, hi) .arg = "N", .set = uvd_option_set_number, .min = lo, .max = hi
 #define LIMIT(n, m, what) \
 	{ \
 		n, DEVICE(limits.m), NUMBER(1, INT32_MAX), .preset = "the persona's", .help = "most " what \
 	}
 
 static const struct uvd_option_row option_rows[] = {
-	{ "config", .arg = "FILE", PROGRAM_STR(config, BOTH), .set = set_path, .is_file = true,
+	{ "config", .arg = "FILE", PROGRAM_STR(config, BOTH), .set = uvd_option_set_path, .is_file = true,
 	  .help = "read this file before the command line" },
 	{ "devices", PROGRAM(num_devices, BOTH), NUMBER(1, UVD_MAX_DEVICES), .preset = "1",
 	  .help = "how many devices there are" },
 	{ "first-number", PROGRAM(first_number, BOTH), NUMBER(0, UVD_NODE_NUMBERS - 1),
 	  .preset = "the next that is free", .help = "N of the first uverbsN; the others follow" },
-	{ "log-level", PROGRAM(log_level, BOTH), .arg = "LEVEL", .set = set_choice, .choices = levels,
+	{ "log-level", PROGRAM(log_level, BOTH), .arg = "LEVEL", .set = uvd_option_set_choice, .choices = levels,
 	  .preset = "info, for run warning", .help = "error, warning, info or debug" },
-	{ "explain", PROGRAM(explain, BOTH), .arg = "FORM", .set = set_choice, .choices = explain_forms,
+	{ "explain", PROGRAM(explain, BOTH), .arg = "FORM", .set = uvd_option_set_choice, .choices = explain_forms,
 	  .preset = "text",
 	  .help = "how the log explains completions with errors, refused calls and error events: off, text or json" },
 	{ "plugin", .arg = "FILE [KEY=VALUE...]", .scope = UVD_SCOPE_PROGRAM, .programs = BOTH,
@@ -382,66 +112,68 @@ static const struct uvd_option_row option_rows[] = {
 	{ "internal-wire", .arg = "WIRE", .scope = UVD_SCOPE_PROGRAM, .programs = UVD_PROGRAM_DAEMON,
 	  .set = uvd_option_set_known_wire },
 
-	{ "sysfs", .arg = "DIR", PROGRAM_STR(sysfs, UVD_PROGRAM_DAEMON), .set = set_sysfs,
+	{ "sysfs", .arg = "DIR", PROGRAM_STR(sysfs, UVD_PROGRAM_DAEMON), .set = uvd_option_set_sysfs,
 	  .preset = "/run/uverbsd/sysfs",
 	  .help = "where the tree for libibverbs goes; `overlay`: over /sys/class too" },
-	{ "control", .arg = "PATH", PROGRAM_STR(control, UVD_PROGRAM_DAEMON), .set = set_path,
+	{ "control", .arg = "PATH", PROGRAM_STR(control, UVD_PROGRAM_DAEMON), .set = uvd_option_set_path,
 	  .preset = "/run/uverbsd/control", .help = "the control socket, for uverbsctl" },
-	{ "pid-file", .arg = "PATH", PROGRAM_STR(pid_file, UVD_PROGRAM_DAEMON), .set = set_path, .preset = "none",
-	  .help = "file that holds the daemon's process id while it is ready" },
-	{ "grant-fds", .arg = "HOW", PROGRAM(grant_fds, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = grants,
-	  .preset = "ptrace", .help = "how clients get event files: ptrace, or off" },
-	{ "mode", .arg = "OCTAL", PROGRAM(mode, UVD_PROGRAM_DAEMON), .set = set_octal, .min = 0, .max = 0777,
+	{ "pid-file", .arg = "PATH", PROGRAM_STR(pid_file, UVD_PROGRAM_DAEMON), .set = uvd_option_set_path,
+	  .preset = "none", .help = "file that holds the daemon's process id while it is ready" },
+	{ "grant-fds", .arg = "HOW", PROGRAM(grant_fds, UVD_PROGRAM_DAEMON), .set = uvd_option_set_choice,
+	  .choices = grants, .preset = "ptrace", .help = "how clients get event files: ptrace, or off" },
+	{ "mode", .arg = "OCTAL", PROGRAM(mode, UVD_PROGRAM_DAEMON), .set = uvd_option_set_octal, .min = 0, .max = 0777,
 	  .preset = "0666", .help = "permissions of the nodes" },
-	{ "group", .arg = "GROUP", PROGRAM(group, UVD_PROGRAM_DAEMON), .set = set_group, .preset = "root",
+	{ "group", .arg = "GROUP", PROGRAM(group, UVD_PROGRAM_DAEMON), .set = uvd_option_set_group, .preset = "root",
 	  .help = "group of the nodes" },
 	{ "workers", PROGRAM(workers, UVD_PROGRAM_DAEMON), NUMBER(1, 16), .preset = "2",
 	  .help = "threads that serve a node" },
-	{ "separate", .arg = "YES|NO", PROGRAM(separate, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no,
-	  .preset = "yes",
+	{ "separate", .arg = "YES|NO", PROGRAM(separate, UVD_PROGRAM_DAEMON), .set = uvd_option_set_choice,
+	  .choices = yes_no, .preset = "yes",
 	  .help = "serve clients in a process without privileges; no: in one process with all of root's, as a debugger may need" },
 	{ "engine-user", .arg = "USER", PROGRAM(engine_uid, UVD_PROGRAM_DAEMON), .set = uvd_option_set_engine_user,
 	  .preset = UVD_ENGINE_USER ", else nobody",
 	  .help = "user of the process without privileges: preferably one with no other processes" },
-	{ "plugin-dir", .arg = "DIR", PROGRAM_STR(plugin_dir, UVD_PROGRAM_DAEMON), .set = set_path,
+	{ "plugin-dir", .arg = "DIR", PROGRAM_STR(plugin_dir, UVD_PROGRAM_DAEMON), .set = uvd_option_set_path,
 	  .preset = UVD_PLUGIN_DIR,
 	  .help = "with two processes: the folder of the plug-ins that can be loaded while it runs" },
-	{ "internal-engine", PROGRAM(engine, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no },
-	{ "root-clients", .arg = "HOW", PROGRAM(root_clients, UVD_PROGRAM_DAEMON), .set = set_choice,
+	{ "internal-engine", PROGRAM(engine, UVD_PROGRAM_DAEMON), .set = uvd_option_set_choice, .choices = yes_no },
+	{ "root-clients", .arg = "HOW", PROGRAM(root_clients, UVD_PROGRAM_DAEMON), .set = uvd_option_set_choice,
 	  .choices = root_clients, .preset = "allow",
 	  .help = "with two processes: allow or refuse clients that run as root, or that only root may inspect; all: also root's what was executed with a change "
 		  "of rights, as setuid programs are and services that a security module confines" },
-	{ "join", .arg = "[NAME]", PROGRAM_STR(join, UVD_PROGRAM_RUN), .set = set_string, .omitted = "default",
+	{ "join", .arg = "[NAME]", PROGRAM_STR(join, UVD_PROGRAM_RUN), .set = uvd_option_set_string,
+	  .omitted = "default",
 	  .help = "share the devices of all runs with this NAME; before an option or `--` it can be left out" },
-	{ "trace", .arg = "FILE", PROGRAM_STR(trace, UVD_PROGRAM_RUN), .set = set_path, .preset = "none",
+	{ "trace", .arg = "FILE", PROGRAM_STR(trace, UVD_PROGRAM_RUN), .set = uvd_option_set_path, .preset = "none",
 	  .help = "record all calls on the devices into FILE, which `uverbsctl trace -i FILE` prints" },
-	{ "pcap", .arg = "FILE", PROGRAM_STR(pcap, UVD_PROGRAM_RUN), .set = set_path, .preset = "none",
+	{ "pcap", .arg = "FILE", PROGRAM_STR(pcap, UVD_PROGRAM_RUN), .set = uvd_option_set_path, .preset = "none",
 	  .help = "write the traffic of backend soft into FILE, as RoCE v2 packets for Wireshark and tshark" },
-	{ "report", .arg = "FILE", PROGRAM_STR(report, UVD_PROGRAM_RUN), .set = set_path_or_dash, .omitted = "-",
-	  .is_glued = true, .preset = "none, without FILE stderr",
+	{ "report", .arg = "FILE", PROGRAM_STR(report, UVD_PROGRAM_RUN), .set = uvd_option_set_path_or_dash,
+	  .omitted = "-", .is_glued = true, .preset = "none, without FILE stderr",
 	  .help = "report at the end what each process has left, what has failed and what it did, into FILE" },
-	{ "report-format", .arg = "FORMAT", PROGRAM(report_format, UVD_PROGRAM_RUN), .set = set_choice,
+	{ "report-format", .arg = "FORMAT", PROGRAM(report_format, UVD_PROGRAM_RUN), .set = uvd_option_set_choice,
 	  .choices = report_formats, .preset = "text", .help = "of the report: text, json or junit" },
-	{ "report-fails", PROGRAM(report_fails, UVD_PROGRAM_RUN), .set = set_choice, .choices = yes_no, .preset = "no",
-	  .help = "report, and exit with 99 instead of 0 if the report has findings" },
-	{ "report-stacks", PROGRAM(report_stacks, UVD_PROGRAM_RUN), .set = set_choice, .choices = yes_no,
+	{ "report-fails", PROGRAM(report_fails, UVD_PROGRAM_RUN), .set = uvd_option_set_choice, .choices = yes_no,
+	  .preset = "no", .help = "report, and exit with 99 instead of 0 if the report has findings" },
+	{ "report-stacks", PROGRAM(report_stacks, UVD_PROGRAM_RUN), .set = uvd_option_set_choice, .choices = yes_no,
 	  .preset = "no",
 	  .help = "report, and name for each object that is left the functions and lines that created it" },
-	{ "mount", PROGRAM(mount, UVD_PROGRAM_RUN), .set = set_choice, .choices = yes_no, .preset = "no",
+	{ "mount", PROGRAM(mount, UVD_PROGRAM_RUN), .set = uvd_option_set_choice, .choices = yes_no, .preset = "no",
 	  .help = "mount the devices in /sys/class and /dev/infiniband for PROGRAM, so that it can chdir() there" },
-	{ "doorbells", PROGRAM(doorbells, UVD_PROGRAM_RUN), .arg = "WAY", .set = set_choice, .choices = doorbell_ways,
-	  .preset = "auto", .help = "how PROGRAM rings the doorbells of mapped queues: calls, or auto (without waiting for an answer)" },
-	{ "busy-poll", PROGRAM(busy_poll, UVD_PROGRAM_RUN), .arg = "US", .set = set_number, .max = 100000,
+	{ "doorbells", PROGRAM(doorbells, UVD_PROGRAM_RUN), .arg = "WAY", .set = uvd_option_set_choice,
+	  .choices = doorbell_ways, .preset = "auto",
+	  .help = "how PROGRAM rings the doorbells of mapped queues: calls, or auto (without waiting for an answer)" },
+	{ "busy-poll", PROGRAM(busy_poll, UVD_PROGRAM_RUN), .arg = "US", .set = uvd_option_set_number, .max = 100000,
 	  .preset = "0",
 	  .help = "poll for the next call for US microseconds before sleeping: faster if a core is free" },
-	{ "ucap", .arg = "NAME", PROGRAM(granted, UVD_PROGRAM_RUN), .set = set_granted, .preset = "none",
+	{ "ucap", .arg = "NAME", PROGRAM(granted, UVD_PROGRAM_RUN), .set = uvd_option_set_granted, .preset = "none",
 	  .help = "let PROGRAM open this User Capability; may be repeated" },
 
-	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_string, .check = check_backend,
+	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = uvd_option_set_string, .check = check_backend,
 	  .decides_persona = true, .preset = "soft", .help = "the backend: soft, null or verbs (a real adapter)" },
-	{ "hca", .arg = "NAME", DEVICE_STR(hca), .set = set_text, .may_be_empty = true, .preset = "none",
+	{ "hca", .arg = "NAME", DEVICE_STR(hca), .set = uvd_option_set_text, .may_be_empty = true, .preset = "none",
 	  .help = "backend verbs: the adapter to forward to; `uverbsctl hca` lists them" },
-	{ "memory", .arg = "HOW", DEVICE(memory), .set = set_choice, .choices = memories, .preset = "auto",
+	{ "memory", .arg = "HOW", DEVICE(memory), .set = uvd_option_set_choice, .choices = memories, .preset = "auto",
 	  .help = "backend verbs: how the adapter reaches clients' memory: borrow (the client's thread registers it), bounce (copies; "
 		  "peers cannot), refuse, or auto (borrow if the device can do that safely, else bounce)" },
 	{ "filter", .arg = "NAME[:OPTIONS]", .scope = UVD_SCOPE_DEVICE, .programs = BOTH, .text = &uvd_option_filter,
@@ -453,55 +185,56 @@ static const struct uvd_option_row option_rows[] = {
 	{ "quota", .arg = "[user:NAME:]RESOURCE:N,...", .scope = UVD_SCOPE_DEVICE, .programs = BOTH,
 	  .text = &uvd_option_quota, .preset = "no limit but those below",
 	  .help = "how much of the device each user may hold: RESOURCE is objects, registered or a type of objects as in the limits below; N may be `unlimited`; may be repeated" },
-	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_string, .check = check_persona,
+	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = uvd_option_set_string, .check = check_persona,
 	  .decides_persona = true, .preset = "rxe for run with soft, else hfi1",
 	  .help = "the adapter that the device emulates: hfi1, or rxe (mapped queues; run only)" },
-	{ "abi", .arg = "ABI", DEVICE(write_abi), .set = set_choice, .choices = abis, .preset = "ioctl",
+	{ "abi", .arg = "ABI", DEVICE(write_abi), .set = uvd_option_set_choice, .choices = abis, .preset = "ioctl",
 	  .help = "what libibverbs is told to use: ioctl or write" },
-	{ "name", .arg = "NAME", DEVICE_STR(ibdev), .set = set_text, .decides_persona = true,
+	{ "name", .arg = "NAME", DEVICE_STR(ibdev), .set = uvd_option_set_text, .decides_persona = true,
 	  .preset = "hfi1_N, or rxeN", .help = "of the device ([device N] only)" },
-	{ "number", DEVICE(number), .arg = "N", .set = set_nth_number, .min = 0, .max = UVD_NODE_NUMBERS - 1,
+	{ "number", DEVICE(number), .arg = "N", .set = uvd_option_set_nth_number, .min = 0, .max = UVD_NODE_NUMBERS - 1,
 	  .preset = "the next that is free", .help = "N of uverbsN ([device N] only)" },
-	{ "guid", .arg = "GUID", DEVICE(node_guid), .set = set_guid, .preset = "one for each device",
+	{ "guid", .arg = "GUID", DEVICE(node_guid), .set = uvd_option_set_guid, .preset = "one for each device",
 	  .help = "node GUID of the first device, like 0002:c903:00ab:cdef" },
-	{ "fw-version", .arg = "TEXT", DEVICE_STR(fw_ver), .set = set_text, .preset = "the persona's",
+	{ "fw-version", .arg = "TEXT", DEVICE_STR(fw_ver), .set = uvd_option_set_text, .preset = "the persona's",
 	  .help = "firmware version" },
-	{ "board-id", .arg = "TEXT", DEVICE_STR(board_id), .set = set_text, .preset = "the persona's",
+	{ "board-id", .arg = "TEXT", DEVICE_STR(board_id), .set = uvd_option_set_text, .preset = "the persona's",
 	  .help = "board id" },
-	{ "node-desc", .arg = "TEXT", DEVICE_STR(node_desc), .set = set_text, .may_be_empty = true,
+	{ "node-desc", .arg = "TEXT", DEVICE_STR(node_desc), .set = uvd_option_set_text, .may_be_empty = true,
 	  .preset = "the persona's", .help = "node description, which subnet tools show" },
-	{ "ucaps", .arg = "NAME[,NAME...]", DEVICE(ucaps), .set = set_ucaps, .preset = "none",
+	{ "ucaps", .arg = "NAME[,NAME...]", DEVICE(ucaps), .set = uvd_option_set_ucaps, .preset = "none",
 	  .help = "User Capabilities that the device creates, each with a node" },
 	{ "ip", .arg = "ADDR[,ADDR...]", DEVICE(ips), .set = uvd_option_set_ips, .preset = "none",
 	  .help = "IP addresses of this machine that the device has beside 127.0.0.1: GIDs on Ethernet; for connections by rdma_cm" },
-	{ "announce", .arg = "WHAT", DEVICE(hidden_caps), .set = set_announce, .preset = "usable",
+	{ "announce", .arg = "WHAT", DEVICE(hidden_caps), .set = uvd_option_set_announce, .preset = "usable",
 	  .help = "capabilities that the device announces: all, or those that its stock provider has functions for" },
 	{ "ports", DEVICE(num_ports), NUMBER(1, UVD_MAX_PORTS), .preset = "1", .help = "ports of each device" },
 	{ "comp-vectors", DEVICE(num_comp_vectors), NUMBER(1, 1024), .preset = "4", .help = "completion vectors" },
 
-	{ "link-layer", .arg = "LAYER", PORT(link_layer), .set = set_link_layer, .choices = link_layers,
+	{ "link-layer", .arg = "LAYER", PORT(link_layer), .set = uvd_option_set_link_layer, .choices = link_layers,
 	  .preset = "the persona's",
 	  .help = "infiniband or ethernet (RoCE: addressed by GID); give it before lid and pkey" },
-	{ "lid", .arg = "LID", PORT(lid), .set = set_nth_number, .min = 1, .max = 0xbfff,
+	{ "lid", .arg = "LID", PORT(lid), .set = uvd_option_set_nth_number, .min = 1, .max = 0xbfff,
 	  .preset = "1; for run one of its own", .help = "LID of the first port; the others follow" },
-	{ "sm-lid", .arg = "LID", PORT(sm_lid), .set = set_number, .min = 0, .max = 0xbfff, .preset = "1",
+	{ "sm-lid", .arg = "LID", PORT(sm_lid), .set = uvd_option_set_number, .min = 0, .max = 0xbfff, .preset = "1",
 	  .help = "LID of the subnet manager" },
 	{ "lmc", PORT(lmc), NUMBER(0, 7), .preset = "0", .help = "LID mask control" },
 	{ "gid", .arg = "GID[,GID...]", PORT(gids), .set = uvd_option_set_gids, .preset = "from the GUID",
 	  .help = "GID table of the first port; in the others the GIDs count up" },
 	{ "gid-table", PORT(gid_tbl_len), NUMBER(1, UVD_MAX_GIDS), .preset = "8", .help = "slots of the GID table" },
-	{ "pkey", .arg = "KEY[,KEY...]", PORT(pkeys), .set = set_pkeys, .preset = "0xffff,0x7fff",
+	{ "pkey", .arg = "KEY[,KEY...]", PORT(pkeys), .set = uvd_option_set_pkeys, .preset = "0xffff,0x7fff",
 	  .help = "partition keys" },
-	{ "mtu", .arg = "BYTES", PORT(active_mtu), .set = set_choice, .choices = mtus,
+	{ "mtu", .arg = "BYTES", PORT(active_mtu), .set = uvd_option_set_choice, .choices = mtus,
 	  .preset = "4096; with --wire what that carries", .help = "active MTU" },
-	{ "state", .arg = "STATE", PORT(down), .set = set_choice, .choices = states, .preset = "active",
+	{ "state", .arg = "STATE", PORT(down), .set = uvd_option_set_choice, .choices = states, .preset = "active",
 	  .help = "active or down" },
 
-	{ "max-mr-size", .arg = "BYTES", DEVICE(limits.max_mr_size), .set = set_number, .min = 1, .max = INT64_MAX,
-	  .preset = "the persona's", .help = "bytes of the largest memory region" },
-	{ "max-dm-size", .arg = "BYTES", DEVICE(limits.max_dm_size), .set = set_number, .min = 0, .max = 1 << 30,
-	  .preset = "0", .help = "bytes of device memory, for all clients together; stock hfi1 has no verb for it" },
-	{ "memlock", .arg = "LIMIT", DEVICE(memlock), .set = set_memlock, .min = 4096,
+	{ "max-mr-size", .arg = "BYTES", DEVICE(limits.max_mr_size), .set = uvd_option_set_number, .min = 1,
+	  .max = INT64_MAX, .preset = "the persona's", .help = "bytes of the largest memory region" },
+	{ "max-dm-size", .arg = "BYTES", DEVICE(limits.max_dm_size), .set = uvd_option_set_number, .min = 0,
+	  .max = 1 << 30, .preset = "0",
+	  .help = "bytes of device memory, for all clients together; stock hfi1 has no verb for it" },
+	{ "memlock", .arg = "LIMIT", DEVICE(memlock), .set = uvd_option_set_memlock, .min = 4096,
 	  .preset = "unlimited for run, client for uverbsd",
 	  .help = "memory that a client may register: client (its RLIMIT_MEMLOCK), unlimited, or bytes" },
 	LIMIT("max-qp", max_qp, "queue pairs"),
@@ -576,7 +309,7 @@ static void make_limit_options(void)
 		MEMBER(uvd_options, limits.limit_root),
 		.scope = UVD_SCOPE_LIMIT,
 		.programs = BOTH,
-		.set = set_choice,
+		.set = uvd_option_set_choice,
 		.choices = yes_no,
 		.preset = "no",
 		.help = "whether the limits hold for root, too",
