@@ -2,7 +2,6 @@
 /* --report: where it is written, and what it has to ask about processes. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,47 +10,20 @@
 #include "run/launch.h"
 #include "util/util.h"
 
-/* From /proc/PID/stat. The name of the program is in it, with any characters: the last `)` ends it. */
-struct report_stat {
-	char state;
-	unsigned int flags; /* of the kernel's struct task_struct */
-	uint64_t started; /* ticks since the boot */
-};
-
-static bool report_stat_read(pid_t pid, struct report_stat *stat)
-{
-	char path[32], text[1024];
-	const char *end;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n < 0 ? 0 : n] = 0;
-	end = strrchr(text, ')');
-	return end &&
-	       sscanf(end, ") %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-		      &stat->state, &stat->flags, &stat->started) == 3;
-}
-
 static uint64_t report_started(void *arg, pid_t pid)
 {
-	struct report_stat stat;
+	struct uvd_process_stat stat;
 
-	return report_stat_read(pid, &stat) ? stat.started : 0;
+	return uvd_process_stat(pid, &stat) ? stat.start : 0;
 }
 
 /* The process's last file is closed before it is a zombie, when it has PF_EXITING already. */
 static bool report_runs(void *arg, pid_t pid)
 {
 	enum { PF_EXITING = 4 };
-	struct report_stat stat;
+	struct uvd_process_stat stat;
 
-	return report_stat_read(pid, &stat) && !(stat.flags & PF_EXITING) && stat.state != 'Z' && stat.state != 'X';
+	return uvd_process_stat(pid, &stat) && !(stat.flags & PF_EXITING) && stat.state != 'Z' && stat.state != 'X';
 }
 
 /* Opens FILE at the beginning, so that a wrong name is told before PROGRAM runs. */

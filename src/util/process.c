@@ -33,21 +33,27 @@ bool uvd_thread_is_runnable(pid_t tid)
 	return fields && fields[0] == ' ' && fields[1] == 'R';
 }
 
-bool uvd_process_lives(pid_t pid, unsigned long long *start)
+bool uvd_process_stat(pid_t pid, struct uvd_process_stat *stat)
 {
-	char path[64], line[1024], state;
-	unsigned long long since = 0;
+	char path[64], line[1024];
 	const char *fields;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fields = stat_fields(path, line, sizeof(line));
-	if (!fields ||
-	    sscanf(fields, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
-		   &since) != 2)
+	return fields &&
+	       sscanf(fields, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		      &stat->state, &stat->flags, &stat->start) == 3;
+}
+
+bool uvd_process_lives(pid_t pid, unsigned long long *start)
+{
+	struct uvd_process_stat stat;
+
+	if (!uvd_process_stat(pid, &stat))
 		return false;
 	if (start)
-		*start = since;
-	return state != 'Z' && state != 'X';
+		*start = stat.start;
+	return stat.state != 'Z' && stat.state != 'X';
 }
 
 /* Appends part of a status file to text. *skips: in the line of the groups. Returns the new length. */

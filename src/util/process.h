@@ -16,6 +16,15 @@
  */
 bool uvd_process_lives(pid_t pid, unsigned long long *start);
 
+struct uvd_process_stat {
+	char state;
+	unsigned int flags; /* of the kernel's struct task_struct */
+	unsigned long long start; /* clock ticks since boot */
+};
+
+/* Reads what /proc says of the process, or of its first thread. Returns false if there is none. */
+bool uvd_process_stat(pid_t pid, struct uvd_process_stat *stat);
+
 /*
  * Reads a status file of /proc, just opened, as a string. Leaves out the groups: with 64 Ki of them the text has 700 KB.
  * Cuts off what does not fit. Returns the length or a negative errno.
