@@ -112,17 +112,12 @@ static json_t *judge_stack(const struct report_left *left)
 
 	for (unsigned int i = 0; i < left->num_frames; i++) {
 		const struct report_frame *frame = &left->frames[i];
-		json_t *json = json_object();
 
-		json_object_set_new(json, "module", json_string(frame->module));
-		json_object_set_new(json, "offset", judge_number(frame->offset));
-		if (*frame->function)
-			json_object_set_new(json, "function", json_string(frame->function));
-		if (*frame->file) {
-			json_object_set_new(json, "file", json_string(frame->file));
-			json_object_set_new(json, "line", json_integer(frame->line));
-		}
-		json_array_append_new(list, json);
+		json_array_append_new(list, json_pack("{s:s, s:o, s:s*, s:s*, s:o*}", "module", frame->module, "offset",
+						      judge_number(frame->offset), "function",
+						      *frame->function ? frame->function : NULL, "file",
+						      *frame->file ? frame->file : NULL, "line",
+						      *frame->file ? json_integer(frame->line) : NULL));
 	}
 	return list;
 }
@@ -243,13 +238,10 @@ static json_t *judge_calls(const struct report_process *p)
 
 	for (unsigned int i = 0; i < p->num_verbs; i++) {
 		const struct report_verb *verb = p->verbs[i];
-		json_t *json = json_object();
 
-		json_object_set_new(json, "verb", json_string(verb->name));
-		json_object_set_new(json, "calls", judge_number(verb->calls));
-		json_object_set_new(json, "failed", judge_number(verb->errors));
-		json_object_set_new(json, "bytes", judge_number(verb->bytes));
-		json_array_append_new(list, json);
+		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o}", "verb", verb->name, "calls",
+						      judge_number(verb->calls), "failed", judge_number(verb->errors),
+						      "bytes", judge_number(verb->bytes)));
 	}
 	return list;
 }
@@ -258,16 +250,12 @@ static json_t *judge_messages(const struct report_process *p)
 {
 	json_t *list = json_array();
 
-	for (unsigned int i = 0; i < UVD_QP_WORK_OPCODES; i++) {
-		json_t *json = p->messages[i] ? json_object() : NULL;
-
-		if (!json)
-			continue;
-		json_object_set_new(json, "operation", json_string(uvd_name_of(uvd_wr_opcode_names, i)));
-		json_object_set_new(json, "messages", judge_number(p->messages[i]));
-		json_object_set_new(json, "bytes", judge_number(p->bytes[i]));
-		json_array_append_new(list, json);
-	}
+	for (unsigned int i = 0; i < UVD_QP_WORK_OPCODES; i++)
+		if (p->messages[i])
+			json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "operation",
+							      uvd_name_of(uvd_wr_opcode_names, i), "messages",
+							      judge_number(p->messages[i]), "bytes",
+							      judge_number(p->bytes[i])));
 	return list;
 }
 
