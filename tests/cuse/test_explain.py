@@ -92,8 +92,8 @@ class Peer:
     """A program of this user's, which has a QP."""
 
     def __init__(self, user, kind):
-        self.process = subprocess.Popen([PEER, kind], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), user=user,
-                                        group=user, extra_groups=[], cwd="/")
+        self.process = subprocess.Popen([PEER, kind], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(),
+                                        user=user, group=user, extra_groups=[], cwd="/")
         self.pid = self.process.pid
         self.number, self.address, self.rkey = map(int, self.process.stdout.readline().split())
 

@@ -96,7 +96,8 @@ def explained(r):
     for line in r.stderr.splitlines():
         e = json.loads(line)
         who = {int(n, 16): name for name, n in numbers.items()}.get(e["number"]) if e["object"] == "QP" else "cq"
-        found.append((who, (e.get("status") or e.get("event", "dropped")).removeprefix("IBV_WC_").removeprefix("IBV_EVENT_"), e["reason"], e["text"]))
+        what = e.get("status") or e.get("event", "dropped")
+        found.append((who, what.removeprefix("IBV_WC_").removeprefix("IBV_EVENT_"), e["reason"], e["text"]))
     return numbers, sorted(found, key=lambda f: f[0] == "a")
 
 
