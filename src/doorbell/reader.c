@@ -17,8 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cpu/cpu.h"
@@ -47,7 +47,8 @@ struct reader_thread {
 struct uvd_doorbells {
 	atomic_uint refs; /* the owner's, one for each log, and one for each thread */
 	struct uvd_log *log;
-	int inotify, event; /* event: an eventfd */
+	int inotify;
+	int bell; /* a file that only we write: an event of it wakes the thread */
 	pthread_mutex_t lock; /* all below */
 	struct list_head hash[HASH]; /* all logs, by their watches */
 	struct list_head active, quiet;
@@ -66,6 +67,11 @@ struct uvd_doorbells {
 	unsigned int first_work, num_works, max_works;
 	atomic_bool sleeps;
 };
+
+static void reader_wake(struct uvd_doorbells *r)
+{
+	(void)!pwrite(r->bell, "", 1, 0);
+}
 
 /* ---- work -------------------------------------------------------------------------------------------------------- */
 
@@ -97,7 +103,7 @@ void uvd_doorbells_add_work(struct uvd_doorbells *r, struct uvd_work work)
 	if (!added)
 		work.run(work.arg, NULL);
 	else if (atomic_load(&r->sleeps))
-		eventfd_write(r->event, 1);
+		reader_wake(r);
 }
 
 static struct uvd_work works_take(struct uvd_doorbells *r)
@@ -116,13 +122,19 @@ static struct uvd_work works_take(struct uvd_doorbells *r)
 
 /* ---- logs -------------------------------------------------------------------------------------------------------- */
 
-/* Caller holds r->lock, here and below, unless it says otherwise. */
-static bool log_watch(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
+/* Returns the watch descriptor, or -1. */
+static int reader_watch(struct uvd_doorbells *r, int fd)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", log->memfd);
-	log->watch = inotify_add_watch(r->inotify, path, IN_MODIFY);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return inotify_add_watch(r->inotify, path, IN_MODIFY);
+}
+
+/* Caller holds r->lock, here and below, unless it says otherwise. */
+static bool log_watch(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
+{
+	log->watch = reader_watch(r, log->memfd);
 	if (log->watch < 0)
 		return false;
 	list_add(&log->same_hash, &r->hash[(unsigned int)log->watch % HASH]);
@@ -183,16 +195,15 @@ static uint64_t logs_wake(struct uvd_doorbells *r, uint64_t now)
 	return first;
 }
 
-/* Reads the events. Returns false if there were none. */
-static bool reader_hear(struct uvd_doorbells *r, uint64_t now)
-{
-	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
-	struct uvd_doorbell_log *log;
-	ssize_t n = read(r->inotify, buf, sizeof(buf));
+enum { EVENTS = 4096 };
 
-	r->heard_at = now;
+/* n: bytes of events. */
+static void reader_heed(struct uvd_doorbells *r, const char *events, ssize_t n, uint64_t now)
+{
+	struct uvd_doorbell_log *log;
+
 	for (ssize_t at = 0; at < n;) {
-		const struct inotify_event *e = (const void *)(buf + at);
+		const struct inotify_event *e = (const void *)(events + at);
 
 		at += sizeof(*e) + e->len;
 		/* If the kernel has dropped events any log may have been written. */
@@ -204,7 +215,17 @@ static bool reader_hear(struct uvd_doorbells *r, uint64_t now)
 					log_activate(r, log, now);
 		}
 	}
-	return n > 0;
+}
+
+/* Reads events, if there are some. */
+static void reader_listen(struct uvd_doorbells *r, uint64_t now)
+{
+	char events[EVENTS] __attribute__((aligned(__alignof__(struct inotify_event))));
+	struct pollfd p = { .fd = r->inotify, .events = POLLIN };
+
+	r->heard_at = now;
+	if (poll(&p, 1, 0) > 0)
+		reader_heed(r, events, read(r->inotify, events, sizeof(events)), now);
 }
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
@@ -285,6 +306,7 @@ static unsigned int num_running(const struct uvd_doorbells *r)
 	return p ? strtoul(p, NULL, 10) : 0;
 }
 
+static uint64_t spin_test(void) { static int64_t v = -1; if (v < 0) { v = SPIN_NS; if (getenv("UVD_SPIN")) v = atoi(getenv("UVD_SPIN")); } return v; }
 /* How long to look for the next doorbell after the last one. */
 static uint64_t reader_spin_ns(struct uvd_doorbells *r, uint64_t now)
 {
@@ -295,18 +317,16 @@ static uint64_t reader_spin_ns(struct uvd_doorbells *r, uint64_t now)
 		r->has_spare = num && num <= r->cpus;
 		r->spare_at = now;
 	}
-	return r->has_spare ? SPARE_SPIN_NS : SPIN_NS;
+	return r->has_spare ? SPARE_SPIN_NS : spin_test();
 }
 
-/* Sleeps until a log is written, or for `ns`; 0: no limit. Caller does not hold r->lock. */
-static void reader_sleep(struct uvd_doorbells *r, uint64_t ns)
+/* Sleeps until there are events, or for `ns`; 0: no limit. Reads them. Returns their size, or less than 1. Caller does not hold r->lock. */
+static ssize_t reader_sleep(struct uvd_doorbells *r, char *events, uint64_t ns)
 {
-	struct pollfd p[] = { { .fd = r->inotify, .events = POLLIN }, { .fd = r->event, .events = POLLIN } };
+	struct pollfd p = { .fd = r->inotify, .events = POLLIN };
 	const struct timespec limit = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-	eventfd_t count;
 
-	if (ppoll(p, UVD_COUNT(p), ns ? &limit : NULL, NULL) > 0 && p[1].revents)
-		eventfd_read(r->event, &count);
+	return !ns || ppoll(&p, 1, &limit, NULL) > 0 ? read(r->inotify, events, EVENTS) : 0;
 }
 
 static bool reader_has_work(struct uvd_doorbells *r)
@@ -322,6 +342,8 @@ static bool reader_has_work(struct uvd_doorbells *r)
 /* Nothing is left to do: spins or sleeps until there may be. Caller holds r->lock, which is released meanwhile. */
 static void reader_rest(struct uvd_doorbells *r, uint64_t now)
 {
+	char events[EVENTS] __attribute__((aligned(__alignof__(struct inotify_event))));
+	ssize_t n = 0;
 	uint64_t end;
 
 	if (now - r->worked_at < reader_spin_ns(r, now)) {
@@ -331,15 +353,14 @@ static void reader_rest(struct uvd_doorbells *r, uint64_t now)
 		return;
 	}
 	end = logs_wake(r, now);
-	if (reader_hear(r, now))
-		return;
 	reader_forget_unused(r, now);
 	atomic_store(&r->sleeps, true);
 	pthread_mutex_unlock(&r->lock);
 	if (!reader_has_work(r))
-		reader_sleep(r, end ? end - now : 0);
+		n = reader_sleep(r, events, end ? end - now : 0);
 	atomic_store(&r->sleeps, false);
 	pthread_mutex_lock(&r->lock);
+	reader_heed(r, events, n, end || n > 0 ? uvd_now_ns() : now);
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
@@ -348,8 +369,8 @@ static void reader_free(struct uvd_doorbells *r)
 {
 	if (r->inotify >= 0)
 		close(r->inotify);
-	if (r->event >= 0)
-		close(r->event);
+	if (r->bell >= 0)
+		close(r->bell);
 	if (r->loads >= 0)
 		close(r->loads);
 	pthread_cond_destroy(&r->turn_over);
@@ -383,7 +404,7 @@ static void reader_step(struct reader_thread *t)
 	if (!reader_round(r, now))
 		reader_rest(r, now);
 	else if (now - r->heard_at > LISTEN_NS && r->num_active < r->num_logs)
-		reader_hear(r, now);
+		reader_listen(r, now);
 }
 
 static void *reader_run(void *arg)
@@ -391,7 +412,7 @@ static void *reader_run(void *arg)
 	struct reader_thread *t = arg;
 	struct uvd_doorbells *r = t->reader;
 
-	(void)uvd_thread_set_slice(SLICE_NS);
+	if (!getenv("UVD_NOSLICE")) (void)uvd_thread_set_slice(SLICE_NS);
 	pthread_mutex_lock(&r->lock);
 	while (!t->is_replaced && !(r->stop && !r->num_logs && !reader_has_work(r)))
 		reader_step(t);
@@ -467,7 +488,7 @@ void uvd_doorbells_remove(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
 		pthread_cond_wait(&r->turn_over, &r->lock);
 	r->num_logs--;
 	if (r->stop)
-		eventfd_write(r->event, 1);
+		reader_wake(r);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -489,9 +510,9 @@ struct uvd_doorbells *uvd_doorbells_new(struct uvd_log *log)
 	INIT_LIST_HEAD(&r->quiet);
 	r->cpus = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : CPU_COUNT(&cpus);
 	r->loads = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-	r->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	r->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (r->inotify >= 0 && r->event >= 0)
+	r->bell = memfd_create("uverbsd-bell", MFD_CLOEXEC);
+	r->inotify = inotify_init1(IN_CLOEXEC);
+	if (r->bell >= 0 && r->inotify >= 0 && reader_watch(r, r->bell) >= 0)
 		return r;
 	reader_free(r);
 	return NULL;
@@ -509,7 +530,7 @@ void uvd_doorbells_stop(struct uvd_doorbells *r)
 		return;
 	pthread_mutex_lock(&r->lock);
 	r->stop = true;
-	eventfd_write(r->event, 1);
+	reader_wake(r);
 	pthread_mutex_unlock(&r->lock);
 	reader_unref(r);
 }
