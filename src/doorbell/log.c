@@ -83,18 +83,18 @@ static struct uvd_call *doorbell_call_new(const struct uvd_file *file, const str
 
 /* ---- ringing ----------------------------------------------------------------------------------------------------- */
 
-static void log_ring(struct uvd_doorbell_log *log, const struct doorbell_record *record)
+/* Returns false if the doorbell was refused. */
+static bool log_ring(struct uvd_doorbell_log *log, const struct doorbell_record *record)
 {
 	struct uvd_work work;
+	bool is_rung;
 
 	log->call->file = log->file;
-	if (uvd_dispatch_write(log->call, record, sizeof(*record)) < 0)
-		log->junk++;
-	else if (log->junk)
-		log->junk--;
+	is_rung = uvd_dispatch_write(log->call, record, sizeof(*record)) >= 0;
 	work = uvd_call_take_work(log->call);
 	if (work.run)
 		uvd_doorbells_add_work(log->reader, work);
+	return is_rung;
 }
 
 static struct doorbell_record record_for(uint32_t handle)
@@ -107,7 +107,7 @@ static struct doorbell_record record_for(uint32_t handle)
 	};
 }
 
-/* Returns false if there is no memory for it now. */
+/* Junk has no better price because the client has QPs: these rings do not make up for it. Returns false if there is no memory for it now. */
 static bool log_ring_all(struct uvd_doorbell_log *log)
 {
 	const struct uvd_tree_object *qp = uvd_tree_object(uvd_file_tree(log->file), UVERBS_OBJECT_QP);
@@ -129,6 +129,7 @@ static bool log_ring_all(struct uvd_doorbell_log *log)
 		log_ring(log, &record);
 	}
 	free(handles);
+	log->junk += num / TURN_QPS;
 	return true;
 }
 
@@ -286,7 +287,10 @@ bool uvd_doorbell_log_turn(struct uvd_doorbell_log *log)
 	for (unsigned int i = 0; i < num; i++) {
 		const struct doorbell_record record = record_for(handles[i]);
 
-		log_ring(log, &record);
+		if (!log_ring(log, &record))
+			log->junk++;
+		else if (log->junk)
+			log->junk--;
 	}
 	if (log->ring_all)
 		log->ring_all = !log_ring_all(log);
