@@ -177,22 +177,25 @@ static void log_put_off(struct uvd_doorbells *r, struct uvd_doorbell_log *log, u
 	list_add_tail(&log->place, &r->quiet);
 }
 
-/* Ends the quiet of logs. Returns when the next one ends; 0: none is quiet. */
-static uint64_t logs_wake(struct uvd_doorbells *r, uint64_t now)
+/* Ends the quiet of logs. Returns whether there are any. *end: when the next one ends; 0: none is quiet. */
+static bool logs_wake(struct uvd_doorbells *r, uint64_t now, uint64_t *end)
 {
 	struct uvd_doorbell_log *log, *next;
 	uint64_t first = 0;
+	bool any = false;
 
 	list_for_each_entry_safe(log, next, &r->quiet, place) {
 		if (log->quiet_end <= now && log_watch(r, log)) {
 			log->quiet_end = 0;
 			list_del_init(&log->place);
 			log_activate(r, log, now);
+			any = true;
 		} else if (!first || log->quiet_end < first) {
 			first = log->quiet_end > now ? log->quiet_end : now + QUIET_NS;
 		}
 	}
-	return first;
+	*end = first;
+	return any;
 }
 
 enum { EVENTS = 4096 };
@@ -352,7 +355,9 @@ static void reader_rest(struct uvd_doorbells *r, uint64_t now)
 		pthread_mutex_lock(&r->lock);
 		return;
 	}
-	end = logs_wake(r, now);
+	/* The log of a quiet client may have doorbells, of which no event tells. */
+	if (logs_wake(r, now, &end))
+		return;
 	reader_forget_unused(r, now);
 	atomic_store(&r->sleeps, true);
 	pthread_mutex_unlock(&r->lock);
