@@ -248,8 +248,10 @@ static void log_search(struct uvd_doorbell_log *log)
 			return;
 		}
 	}
-	if (last - log->at >= UVD_DOORBELL_BYTES)
+	if (last - log->at >= UVD_DOORBELL_BYTES) {
 		log->at = last - UVD_DOORBELL_BYTES + 1;
+		log->is_odd = false; /* behind the bytes that were looked at there may be more */
+	}
 }
 
 /* Reads records until there is no other one, or enough for one turn. Stores the QPs' handles. Returns the number of records. */
@@ -299,12 +301,14 @@ bool uvd_doorbell_log_turn(struct uvd_doorbell_log *log)
 
 void uvd_doorbell_log_drain(struct uvd_doorbell_log *log)
 {
-	/* A client that adds doorbells meanwhile does not keep us: those come after the call. */
-	enum { MOST_TURNS = 4096 };
+	/* A client that adds doorbells meanwhile does not keep us: those come after the call. Nor does one that writes junk. */
+	enum { MOST_TURNS = 4096, MOST_JUNK = 32 };
+	unsigned int junk;
 
 	pthread_mutex_lock(&log->lock);
+	junk = log->junk;
 	log->is_new = true;
-	for (int i = 0; i < MOST_TURNS && uvd_doorbell_log_turn(log); i++)
+	for (int i = 0; i < MOST_TURNS && log->junk < junk + MOST_JUNK && uvd_doorbell_log_turn(log); i++)
 		;
 	pthread_mutex_unlock(&log->lock);
 }
