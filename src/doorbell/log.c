@@ -23,6 +23,7 @@ enum {
 	/* Of one turn: then it is another log's turn. */
 	TURN_RECORDS = 256,
 	TURN_QPS = 16,
+	TORN_LOOKS = 32, /* at a record that is not whole yet */
 };
 
 struct doorbell_record {
@@ -153,6 +154,18 @@ static unsigned int log_copy(const struct uvd_doorbell_log *log, size_t at, stru
 	return num;
 }
 
+/* The same, but waits a moment if the kernel is copying the record right now: to ring all QPs for that would take longer. */
+static unsigned int log_copy_whole(const struct uvd_doorbell_log *log, size_t at, struct doorbell_record *record)
+{
+	unsigned int words = log_copy(log, at, record);
+
+	for (int i = 0; i < TORN_LOOKS && words && words < RECORD_WORDS; i++) {
+		uvd_cpu_relax();
+		words = log_copy(log, at, record);
+	}
+	return words;
+}
+
 /*
  * Is this what a provider writes? The kernel may have copied only a part yet: no word of a whole one is 0, as no QP of a file with a log has
  * handle 0.
@@ -261,7 +274,7 @@ static unsigned int log_read(struct uvd_doorbell_log *log, uint32_t handles[TURN
 	unsigned int records = 0, words, i;
 
 	while (records < TURN_RECORDS && *num < TURN_QPS && window_reaches(log)) {
-		words = log_copy(log, log->at, &record);
+		words = log_copy_whole(log, log->at, &record);
 		if (!words || (log->is_odd && !log->is_new))
 			break;
 		log->is_odd = false;
