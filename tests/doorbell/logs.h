@@ -183,7 +183,7 @@ static unsigned int count_qp(struct uvd_file *file, uint32_t handle)
 	return i;
 }
 
-static uint32_t new_qp(void)
+static inline uint32_t new_qp(void)
 {
 	struct qp_answer resp;
 
@@ -223,7 +223,9 @@ static struct doorbell doorbell(uint32_t handle)
 {
 	return (struct doorbell){
 		.hdr = { .command = IB_USER_VERBS_CMD_POST_SEND, .in_words = 8, .out_words = 1 },
-		.post = { .response = (uintptr_t)&me, .qp_handle = handle, .wqe_size = sizeof(struct ib_uverbs_send_wr) },
+		.post = { .response = (uintptr_t)&me,
+			  .qp_handle = handle,
+			  .wqe_size = sizeof(struct ib_uverbs_send_wr) },
 	};
 }
 

@@ -117,7 +117,8 @@ START_TEST(test_torn_doorbell_is_carried_out_when_it_is_whole)
 		ck_assert_int_eq(pwrite(me.fd, &d, there, at), there);
 		drain();
 		was = rings(1);
-		ck_assert_int_eq(pwrite(me.fd, (char *)&d + there, sizeof(d) - there, at + (off_t)there), sizeof(d) - there);
+		ck_assert_int_eq(pwrite(me.fd, (char *)&d + there, sizeof(d) - there, at + (off_t)there),
+				 sizeof(d) - there);
 		wait_rung(1, was);
 		drain();
 		ck_assert(lseek(me.fd, at + (off_t)sizeof(d), SEEK_SET) > 0);
@@ -177,7 +178,9 @@ static void write_junk(size_t len)
 	const bool sparse = next_random() % 4 == 0, pieces = next_random() % 4 == 0;
 
 	for (size_t n = 0; n < len; n++)
-		junk[n] = pieces ? ((const uint8_t *)&d)[n * 7 / 5 % sizeof(d)] : sparse && next_random() % 8 ? 0 : next_random();
+		junk[n] = pieces			? ((const uint8_t *)&d)[n * 7 / 5 % sizeof(d)]
+			  : sparse && next_random() % 8 ? 0
+							: next_random();
 	junk[0] |= 1;
 	if (len)
 		client_write(&me, junk, len);
