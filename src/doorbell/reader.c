@@ -27,6 +27,8 @@
 enum {
 	HASH = 64,
 	SPIN_NS = 3000, /* after the last doorbell. More takes CPU time from clients that poll */
+	PAYS = 8, /* so many vain looks in a row are enough */
+	TRY_AGAIN = 32, /* rests */
 	SPARE_SPIN_NS = 150000, /* the same if a CPU is to spare */
 	SPARE_NS = 10000000, /* how long that is believed */
 	USED_NS = 5000000, /* a log that was not used for so long is looked at after an event only */
@@ -56,6 +58,9 @@ struct uvd_doorbells {
 	struct uvd_doorbell_log *in_turn; /* the thread has its lock, and not ours */
 	pthread_cond_t turn_over;
 	bool has_thread, stop;
+	struct uvd_doorbell_log *served; /* the last doorbell was in it; NULL: the thread has slept since */
+	unsigned int num_rests;
+	bool has_spun; /* since that doorbell */
 	uint64_t worked_at, heard_at; /* CLOCK_MONOTONIC, ns */
 	int loads; /* /proc/loadavg; -1: it cannot be read */
 	unsigned int cpus;
@@ -234,7 +239,8 @@ static void reader_listen(struct uvd_doorbells *r, uint64_t now)
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Looks at the log that was looked at the longest time ago. Releases r->lock meanwhile. Returns false if there was nothing.
+ * Looks at the log that was looked at the longest time ago. Releases r->lock meanwhile. Returns false if there was nothing, and nothing
+ * can have been missed.
  */
 static bool reader_look(struct uvd_doorbells *r, uint64_t now)
 {
@@ -243,9 +249,16 @@ static bool reader_look(struct uvd_doorbells *r, uint64_t now)
 
 	list_del_init(&log->place);
 	list_add_tail(&log->place, &r->active);
-	/* Else another thread empties it before a call. That one may need r->lock, so this one does not wait. */
-	if (pthread_mutex_trylock(&log->lock))
-		return false;
+	/*
+	 * Else another thread hands its doorbells over before a call. That one may need r->lock, so this one does not wait. A doorbell
+	 * may come after that thread's last look, and its event is read already: this thread must look again before it sleeps.
+	 */
+	if (pthread_mutex_trylock(&log->lock)) {
+		pthread_mutex_unlock(&r->lock);
+		uvd_cpu_relax();
+		pthread_mutex_lock(&r->lock);
+		return true;
+	}
 	r->in_turn = log;
 	log->is_new |= log->is_heard;
 	found = log->is_heard;
@@ -265,8 +278,14 @@ static bool reader_look(struct uvd_doorbells *r, uint64_t now)
 	pthread_cond_broadcast(&r->turn_over);
 	if (list_empty(&log->place))
 		return found; /* it is being removed */
-	if (found)
+	if (found) {
+		/* It did not sleep since the last doorbell. */
+		if (r->served && r->has_spun)
+			r->served->pays = PAYS;
+		r->served = log;
+		r->has_spun = false;
 		log->used_at = now;
+	}
 	if (is_junk)
 		log_put_off(r, log, now);
 	return found;
@@ -309,10 +328,15 @@ static unsigned int num_running(const struct uvd_doorbells *r)
 	return p ? strtoul(p, NULL, 10) : 0;
 }
 
-static uint64_t spin_test(void) { static int64_t v = -1; if (v < 0) { v = SPIN_NS; if (getenv("UVD_SPIN")) v = atoi(getenv("UVD_SPIN")); } return v; }
-/* How long to look for the next doorbell after the last one. */
+/*
+ * How long to look for the next doorbell after the last one. If no CPU is to spare this thread takes the time from a client that polls,
+ * perhaps from the very one that the last message was for. So it looks only if that was worth while the last times, after a doorbell
+ * of the same log: in a ping-pong the answer of the one side comes at once, as it runs meanwhile, and that of the other side comes
+ * once this thread sleeps.
+ */
 static uint64_t reader_spin_ns(struct uvd_doorbells *r, uint64_t now)
 {
+	struct uvd_doorbell_log *log = r->served;
 	unsigned int num;
 
 	if (now - r->spare_at > SPARE_NS) {
@@ -320,7 +344,9 @@ static uint64_t reader_spin_ns(struct uvd_doorbells *r, uint64_t now)
 		r->has_spare = num && num <= r->cpus;
 		r->spare_at = now;
 	}
-	return r->has_spare ? SPARE_SPIN_NS : spin_test();
+	if (r->has_spare)
+		return SPARE_SPIN_NS;
+	return !log || log->pays || r->num_rests % TRY_AGAIN == 0 ? SPIN_NS : 0;
 }
 
 /* Sleeps until there are events, or for `ns`; 0: no limit. Reads them. Returns their size, or less than 1. Caller does not hold r->lock. */
@@ -350,6 +376,7 @@ static void reader_rest(struct uvd_doorbells *r, uint64_t now)
 	uint64_t end;
 
 	if (now - r->worked_at < reader_spin_ns(r, now)) {
+		r->has_spun = true;
 		pthread_mutex_unlock(&r->lock);
 		uvd_cpu_relax();
 		pthread_mutex_lock(&r->lock);
@@ -359,6 +386,11 @@ static void reader_rest(struct uvd_doorbells *r, uint64_t now)
 	if (logs_wake(r, now, &end))
 		return;
 	reader_forget_unused(r, now);
+	r->num_rests++;
+	if (r->served && r->served->pays && r->has_spun)
+		r->served->pays--;
+	r->served = NULL;
+	r->has_spun = false;
 	atomic_store(&r->sleeps, true);
 	pthread_mutex_unlock(&r->lock);
 	if (!reader_has_work(r))
@@ -417,7 +449,7 @@ static void *reader_run(void *arg)
 	struct reader_thread *t = arg;
 	struct uvd_doorbells *r = t->reader;
 
-	if (!getenv("UVD_NOSLICE")) (void)uvd_thread_set_slice(SLICE_NS);
+	(void)uvd_thread_set_slice(SLICE_NS);
 	pthread_mutex_lock(&r->lock);
 	while (!t->is_replaced && !(r->stop && !r->num_logs && !reader_has_work(r)))
 		reader_step(t);
@@ -485,6 +517,8 @@ int uvd_doorbells_add(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
 void uvd_doorbells_remove(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
 {
 	pthread_mutex_lock(&r->lock);
+	if (r->served == log)
+		r->served = NULL;
 	log_unwatch(r, log);
 	if (!list_empty(&log->place) && !log->quiet_end)
 		log_deactivate(r, log);
