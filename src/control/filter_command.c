@@ -83,10 +83,14 @@ static void filter_tell_rule(void *arg, const char *rule, uint64_t seen, uint64_
 
 static json_t *filter_tell(struct uvd_device *dev)
 {
-	json_t *filters = json_array();
+	const unsigned int unfiltered = uvd_device_unfiltered_files(dev);
+	json_t *filters = json_array(), *told;
 
 	uvd_device_filter_list(dev, filter_tell_text, filter_tell_rule, filters);
-	return json_pack("{s:s, s:o}", "device", dev->config.ibdev, "filters", filters);
+	told = json_pack("{s:s, s:o}", "device", dev->config.ibdev, "filters", filters);
+	if (unfiltered)
+		json_object_set_new(told, "unfiltered_files", json_integer(unfiltered));
+	return told;
 }
 
 static void filter_tell_known(void *arg, const struct uvd_filter *filter)

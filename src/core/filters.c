@@ -191,6 +191,21 @@ void uvd_device_filter_list(struct uvd_device *dev, void (*fn)(void *arg, const 
 	uvd_unlock(&dev->filters_lock);
 }
 
+unsigned int uvd_device_unfiltered_files(struct uvd_device *dev)
+{
+	const struct uvd_backend *ops = atomic_load_explicit(&dev->ib.ops, memory_order_acquire);
+	struct uvd_file *file;
+	unsigned int num = 0;
+
+	if (ops->ring_doorbell == dev->ops.ring_doorbell)
+		return 0;
+	uvd_lock(&dev->lock);
+	list_for_each_entry(file, &dev->files, of_device)
+		num += file->logged != 0;
+	uvd_unlock(&dev->lock);
+	return num;
+}
+
 bool uvd_device_has_filter_of(struct uvd_device *dev, const char *plugin)
 {
 	const struct uvd_filter_chain *chain;

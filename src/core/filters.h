@@ -28,6 +28,11 @@ int uvd_device_filter_remove(struct uvd_device *dev, const char *name, char erro
  */
 void uvd_device_filter_list(struct uvd_device *dev, void (*fn)(void *arg, const char *text), uvd_filter_tell_fn rule,
 			    void *arg);
+/*
+ * Returns how many open files post to mapped queues without a filter seeing it, although the device has one that looks at posts: nobody
+ * answers their doorbells, and the filter was added after they were opened.
+ */
+unsigned int uvd_device_unfiltered_files(struct uvd_device *dev);
 /* Does the device have a filter of this plug-in? */
 bool uvd_device_has_filter_of(struct uvd_device *dev, const char *plugin);
 

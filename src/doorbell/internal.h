@@ -22,7 +22,8 @@ struct uvd_doorbell_log {
 	uint64_t quiet_end; /* CLOCK_MONOTONIC, ns; 0: the log is not quiet */
 	uint64_t used_at; /* when the reader found something in it last; likewise */
 	unsigned int times_quiet;
-	unsigned int pays; /* to look for the next doorbell after one of this log: how many more vain looks it is worth */
+	unsigned int
+		pays; /* to look for the next doorbell after one of this log: how many more vain looks it is worth */
 	/* Under this lock. It is taken after the reader's, and then only tried. */
 	pthread_mutex_t lock;
 	struct uvd_call *call;

@@ -134,8 +134,8 @@ static long device_node_open(struct uvd_run_tree *tree, struct uvd_run_node *nod
 	int fd, err;
 
 	uvd_run_cm_files_closed(&tree->engine->cm_files); /* they count against the same limits */
-	err = uvd_run_file_open(&tree->engine->files, uvd_run_doorbells(tree), node->priv, &tree->call->caller, flags, &fd,
-				&direct);
+	err = uvd_run_file_open(&tree->engine->files, uvd_run_doorbells(tree), node->priv, &tree->call->caller, flags,
+				&fd, &direct);
 	return err ? err : uvd_run_answer_fd(tree, fd, 0, flags, direct);
 }
 

@@ -72,9 +72,10 @@ long uvd_run_direct_limit(struct uvd_run_tree *tree, const struct uvd_run_args *
 	tgid = uvd_caller_tgid(&tree->call->caller);
 	if (tgid <= 0 || !uvd_run_files_has_log(&tree->engine->files, tgid))
 		return UVD_RUN_CONTINUE;
-	uvd_logf(tree->engine->log, UVD_WARN,
-		 "process %d: setrlimit(RLIMIT_FSIZE, %llu) is refused, as it has a device open whose doorbells are write()s "
-		 "beyond that: set the limit before the program opens the device, or use --doorbells calls",
-		 (int)tgid, (unsigned long long)limit.rlim_cur);
+	uvd_logf(
+		tree->engine->log, UVD_WARN,
+		"process %d: setrlimit(RLIMIT_FSIZE, %llu) is refused, as it has a device open whose doorbells are write()s "
+		"beyond that: set the limit before the program opens the device, or use --doorbells calls",
+		(int)tgid, (unsigned long long)limit.rlim_cur);
 	return -EPERM;
 }

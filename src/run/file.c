@@ -274,8 +274,8 @@ static void run_file_begin_log(struct uvd_run_file *f, struct uvd_doorbells *doo
 	if (err)
 		why = uvd_errno_name(err);
 	if (why)
-		uvd_logf(f->file->dev->engine->log, UVD_DEBUG, "uverbs%u: doorbells of process %d are calls: %s", f->number,
-			 (int)f->opener.who.tgid, why);
+		uvd_logf(f->file->dev->engine->log, UVD_DEBUG, "uverbs%u: doorbells of process %d are calls: %s",
+			 f->number, (int)f->opener.who.tgid, why);
 }
 
 /* Returns the fd for the client, or a negative errno. */

@@ -196,7 +196,8 @@ static int refuse_netlink(scmp_filter_ctx ctx, bool logs)
 		SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, UINT32_MAX, NETLINK_RDMA),
 	};
 
-	return seccomp_rule_add_exact_array(ctx, logs ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2, rdma);
+	return seccomp_rule_add_exact_array(ctx, logs ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO(EPROTONOSUPPORT),
+					    SCMP_SYS(socket), 2, rdma);
 }
 
 /* Limits of file sizes: a log lies beyond a finite one. */

@@ -32,12 +32,16 @@ static const char filter_usage[] =
 static void filter_print(const json_t *device)
 {
 	const json_t *filters = json_object_get(device, "filters"), *filter;
+	const long long unseen = json_integer_value(json_object_get(device, "unfiltered_files"));
 	size_t i;
 
 	printf("%s:", json_string_value(json_object_get(device, "device")));
 	json_array_foreach(filters, i, filter)
 		printf(" %s", json_string_value(json_object_get(filter, "filter")));
 	printf("%s\n", json_array_size(filters) ? "" : " no filters");
+	if (unseen)
+		printf("  %lld files that are open already post unseen: open the device anew, or start with --doorbells calls\n",
+		       unseen);
 }
 
 /* As the log says it when the filter ends. */
