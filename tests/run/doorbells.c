@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * doorbells CASE [ARGUMENT]: posts by the distribution's provider, whose doorbells may be write()s that the kernel carries out (src/doorbell).
+ * way: prints `direct` or `calls`.
+ * states ERRNO: posts in each state; ERRNO (a number) is that of a refused one.
+ * dup, fork: posts by duplicates of the descriptor, and by a child.
+ * garbage: whatever a client can do to its log, and posts after each. flood: the same for a second.
+ * limit: sets RLIMIT_FSIZE.
+ * wait: posts a few, prints `ready`, and posts again after each line of standard input.
+ * leave: ends with doorbells in its log.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include "../distribution/side.h"
+
+enum { ARENA = 8192, SECONDS = 20, DOORBELL = 32, MEGABYTE = 1 << 20, DEPTH = 16 };
+
+static struct side s;
+static struct ibv_qp *qp, *peer;
+
+static struct ibv_qp *qp_new(void)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = s.cq,
+		.recv_cq = s.cq,
+		.cap = { .max_send_wr = DEPTH, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC
+	};
+	struct ibv_qp *new = ibv_create_qp(s.pd, &init);
+
+	CHECK(new);
+	return new;
+}
+
+static void begin_pair(void)
+{
+	static const struct connection how;
+
+	qp = qp_new();
+	peer = qp_new();
+	qp_connect(peer, side_address(&s, qp), &how);
+	qp_connect(qp, side_address(&s, peer), &how);
+}
+
+static int post(uint64_t wr_id)
+{
+	struct ibv_sge sge = { (uintptr_t)s.arena, 1, s.mr->lkey };
+	struct ibv_send_wr *bad, wr = { .wr_id = wr_id,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_RDMA_WRITE,
+					.send_flags = IBV_SEND_SIGNALED };
+
+	wr.wr.rdma.remote_addr = (uintptr_t)s.arena + 4096;
+	wr.wr.rdma.rkey = s.mr->rkey;
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+static void expect(uint64_t wr_id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	CHECK(next_wc(&s, &wc, SECONDS));
+	CHECK(wc.wr_id == wr_id && wc.status == status);
+}
+
+static void post_and_expect(uint64_t wr_id)
+{
+	CHECK(!post(wr_id));
+	expect(wr_id, IBV_WC_SUCCESS);
+}
+
+static bool nothing_comes(void)
+{
+	struct ibv_wc wc;
+
+	return !next_wc(&s, &wc, 0);
+}
+
+/* The position moves if the kernel has carried the doorbell out. A trapped write() does not move it. */
+static bool is_direct(void)
+{
+	off_t was = lseek(s.context->cmd_fd, 0, SEEK_CUR);
+
+	post_and_expect(1);
+	return lseek(s.context->cmd_fd, 0, SEEK_CUR) == was + DOORBELL;
+}
+
+static void case_way(void)
+{
+	begin_pair();
+	printf("%s\n", is_direct() ? "direct" : "calls");
+}
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+static void expect_refused(int err)
+{
+	for (uint64_t n = 1; n < 4; n++)
+		CHECK(post(n) == err);
+	CHECK(nothing_comes());
+}
+
+static void case_states(int err)
+{
+	static const struct connection how;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	qp = qp_new();
+	peer = qp_new();
+	qp_connect(peer, side_address(&s, qp), &how);
+	for (int round = 0; round < 3; round++) {
+		expect_refused(err);
+		qp_to_init(qp, &how);
+		expect_refused(err);
+		qp_to_rtr(qp, side_address(&s, peer), &how);
+		expect_refused(err);
+		qp_to_rts(qp, &how);
+		/* No refused post keeps a place of the queue, and all places can be used. */
+		for (uint64_t n = 10; n < 10 + DEPTH; n++)
+			CHECK(!post(n));
+		for (uint64_t n = 10; n < 10 + DEPTH; n++)
+			expect(n, IBV_WC_SUCCESS);
+		CHECK(nothing_comes());
+		if (round == 1) {
+			qp_to_error(qp);
+			for (uint64_t n = 50; n < 50 + 2 * DEPTH; n++) {
+				CHECK(!post(n));
+				expect(n, IBV_WC_WR_FLUSH_ERR);
+			}
+		}
+		CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE) && !ibv_modify_qp(peer, &attr, IBV_QP_STATE));
+		qp_connect(peer, side_address(&s, qp), &how);
+	}
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
+
+static void case_dup(void)
+{
+	const int fd = s.context->cmd_fd;
+	int copies[4];
+
+	begin_pair();
+	copies[0] = dup(fd);
+	copies[1] = dup2(fd, 9);
+	copies[2] = fcntl(fd, F_DUPFD_CLOEXEC, 40);
+	copies[3] = fcntl(fd, F_DUPFD, 900);
+	for (int i = 0; i < 4; i++) {
+		CHECK(copies[i] >= 0);
+		s.context->cmd_fd = copies[i];
+		for (uint64_t n = 1; n < 10; n++)
+			post_and_expect(n);
+	}
+	s.context->cmd_fd = fd;
+	for (int i = 0; i < 4; i++)
+		close(copies[i]);
+	post_and_expect(1);
+}
+
+static void case_fork(void)
+{
+	int status;
+	pid_t pid;
+
+	begin_pair();
+	post_and_expect(1);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(post(2));
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	printf("%d\n", WEXITSTATUS(status));
+	if (WEXITSTATUS(status))
+		return;
+	expect(2, IBV_WC_SUCCESS);
+}
+
+static void case_limit(void)
+{
+	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY }, some = { 1 << 20, RLIM_INFINITY };
+
+	begin_pair();
+	CHECK(setrlimit(RLIMIT_FSIZE, &some) == -1 && errno == EPERM);
+	CHECK(!setrlimit(RLIMIT_FSIZE, &all));
+	CHECK(is_direct());
+}
+
+/* ---- garbage ----------------------------------------------------------------------------------------------------- */
+
+static void case_garbage(void)
+{
+	char *pages = mmap(NULL, 2 * MEGABYTE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int fd = s.context->cmd_fd;
+	off_t at;
+
+	begin_pair();
+	CHECK(pages != MAP_FAILED && !munmap(pages + MEGABYTE, MEGABYTE));
+	for (int n = 1; n < DOORBELL; n++) {
+		/* A pointer to `n` bytes and then to nothing. */
+		memset(pages + MEGABYTE - n, n, n);
+		CHECK(write(fd, pages + MEGABYTE - n, DOORBELL) != DOORBELL);
+		for (uint64_t wr_id = 1; wr_id < 4; wr_id++)
+			post_and_expect(wr_id);
+	}
+	CHECK(write(fd, pages + MEGABYTE, DOORBELL) == -1 && errno == EFAULT);
+	post_and_expect(1);
+	for (int n = 0; n < 1000; n++) {
+		memset(pages, n + 1, DOORBELL);
+		CHECK(write(fd, pages, DOORBELL) == DOORBELL);
+	}
+	post_and_expect(2);
+	/* Somewhere behind: a place that is due is not zero for long. */
+	at = lseek(fd, 0, SEEK_CUR);
+	CHECK(pwrite(fd, pages, DOORBELL, at + 12345) == DOORBELL);
+	post_and_expect(3);
+	CHECK(pwrite(fd, pages, 16, at + DOORBELL) == 16);
+	CHECK(lseek(fd, at + DOORBELL + 16, SEEK_SET) > 0);
+	post_and_expect(4);
+	/* Now its log is lost: the descriptor stands elsewhere. Its calls still hand posts over, or it gets an error. */
+	CHECK(lseek(fd, 1 << 30, SEEK_CUR) > 0);
+	post(5);
+	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_qp(peer));
+}
+
+/* Prints its descriptor, and then how many MiB it has written. */
+static void case_flood(void)
+{
+	static char junk[MEGABYTE];
+	const int fd = s.context->cmd_fd;
+	const time_t end = time(NULL) + 2;
+	off_t n = 0;
+
+	begin_pair();
+	printf("%d\n", fd);
+	fflush(stdout);
+	memset(junk, 7, sizeof(junk));
+	for (; time(NULL) < end; n++) {
+		for (int i = 0; i < 100; i++)
+			CHECK(write(fd, junk, DOORBELL) == DOORBELL);
+		CHECK(pwrite(fd, junk, sizeof(junk), ((off_t)1 << 61) + ((n + 16) << 20)) == sizeof(junk));
+	}
+	printf("%lu\n", (unsigned long)n);
+}
+
+/* ---- the end of devices ------------------------------------------------------------------------------------------ */
+
+static void case_wait(void)
+{
+	uint64_t wr_id = 0;
+	char line[16];
+
+	begin_pair();
+	post_and_expect(wr_id++);
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		struct ibv_wc wc;
+		int err = post(wr_id++), last = err;
+
+		/* Each of them fails. */
+		for (int n = 0; n < 100 && err; n++)
+			last = post(wr_id++);
+		printf("%s %s %d\n", strerrorname_np(err), strerrorname_np(last), next_wc(&s, &wc, err ? 0 : SECONDS));
+		fflush(stdout);
+	}
+}
+
+static void case_leave(void)
+{
+	begin_pair();
+	for (int n = 0; n < DEPTH; n++)
+		CHECK(!post(n));
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	side_init(&s, arena_new(ARENA), ARENA, false);
+	side_open(&s, NULL);
+	if (!strcmp(name, "way"))
+		case_way();
+	else if (!strcmp(name, "states") && argc > 2)
+		case_states(atoi(argv[2]));
+	else if (!strcmp(name, "dup"))
+		case_dup();
+	else if (!strcmp(name, "fork"))
+		case_fork();
+	else if (!strcmp(name, "limit"))
+		case_limit();
+	else if (!strcmp(name, "garbage"))
+		case_garbage();
+	else if (!strcmp(name, "flood"))
+		case_flood();
+	else if (!strcmp(name, "wait"))
+		case_wait();
+	else if (!strcmp(name, "leave"))
+		case_leave();
+	else
+		CHECK(!"a case");
+	return 0;
+}

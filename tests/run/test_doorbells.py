@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Doorbells of the distribution's rxe provider: write()s that the kernel carries out, and calls wherever that cannot be."""
+import errno
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from conftest import BIN, BUILD, CLIENT, STUCK, UVERBSCTL, children, pair, until
+
+DOORBELLS = shutil.copy(BUILD / "tests/run/run_doorbells", BIN / "run_doorbells").as_posix()
+RXE = ("--persona", "rxe")
+PINGPONG = pair("ibv_rc_pingpong -d rxe0 -g 0 -p $port -n 1000")
+
+
+def case(run, *args, options=(), **kw):
+    r = run(DOORBELLS, *args, options=[*RXE, *options], **kw)
+    assert r.returncode == 0, r.stderr
+    return r
+
+
+def way(run, *options, script='exec "$0" way'):
+    r = run("sh", "-c", script, DOORBELLS, options=[*RXE, *options])
+    assert r.returncode == 0, r.stderr
+    return r.stdout.strip()
+
+
+def test_doorbell_is_carried_out_by_the_kernel(run):
+    assert way(run) == "direct"
+    assert way(run, "--doorbells", "calls") == "calls"
+
+
+@pytest.mark.parametrize("options", (
+    ("--abi", "write"), ("--filter", "error:post_send=ENOMEM@1000"), ("--filter", "event:seed=1"),
+    ("--filter", "delay:post_send=1us"), ("--filter", "flap:after=60s"), ("--trace", "trace")))
+def test_doorbells_are_calls_where_somebody_sees_posts(run, options):
+    if options[0] == "--trace":
+        options = ("--trace", run.folder + "/trace")
+    assert "calls" in way(run, *options).split("\n")
+
+
+def test_report_leaves_doorbells_direct(run):
+    assert way(run, "--report") == "direct"
+
+
+def test_doorbells_are_calls_beyond_a_limit(run):
+    assert way(run, script='ulimit -f 1000000; exec "$0" way') == "calls"
+
+
+@pytest.mark.parametrize("way_, err", (("auto", errno.ENOMEM), ("calls", errno.EINVAL)))
+def test_refused_posts_leave_nothing_in_the_queue(run, way_, err):
+    case(run, "states", str(err), options=["--doorbells", way_])
+
+
+def test_duplicates_ring_too(run):
+    case(run, "dup")
+
+
+@pytest.mark.parametrize("way_, err", (("auto", 0), ("calls", errno.EACCES)))
+def test_doorbell_of_a_forked_child(run, way_, err):
+    assert case(run, "fork", options=["--doorbells", way_]).stdout == f"{err}\n"
+
+
+def test_limit_that_would_end_the_program_is_refused(run):
+    r = case(run, "limit")
+    assert "setrlimit(RLIMIT_FSIZE, 1048576) is refused" in r.stderr, r
+
+
+def test_log_survives_whatever_its_client_does(run):
+    case(run, "garbage")
+
+
+def test_program_that_opens_the_device_by_itself_is_not_direct(run):
+    # The second program opens the device by itself: what it writes are commands. It has the number of the first one.
+    r = run("sh", "-c", f'"$0" way; {CLIENT} nothing && exec "$0" way', DOORBELLS, options=RXE)
+    assert r.returncode == 0 and r.stdout.count("direct") == 2, r
+
+
+def blocks(pid, fd):
+    """Returns the MiB of the process's open file. None: the process has ended."""
+    try:
+        return os.stat(f"/proc/{pid}/fd/{fd}").st_blocks * 512 >> 20
+    except OSError:
+        return None
+
+
+def test_flood_of_junk_is_given_back_and_others_go_on(run):
+    p = run.start("sh", "-c", f'"$0" flood & echo $!; ({PINGPONG}) >&2; echo $?; wait', DOORBELLS, options=["--doorbells", "auto", *RXE])
+    pid, fd = (int(p.stdout.readline()) for _ in range(2))
+    most = now = 0
+    while now is not None:
+        most = max(most, now)
+        now = blocks(pid, fd)
+    out, err = p.communicate(timeout=STUCK)
+    numbers = [int(line) for line in out.split()]
+    assert p.returncode == 0 and sorted(numbers)[0] == 0, (out, err)
+    assert most < max(numbers) / 4, (most, numbers)
+
+
+def ask(p):
+    p.stdin.write("\n")
+    p.stdin.flush()
+    return p.stdout.readline().split()
+
+
+def test_each_post_after_unplug_fails(run):
+    p = run.start("sh", "-c", 'echo "$UVERBSD_CONTROL"; exec "$0" wait', DOORBELLS, options=RXE)
+    control = p.stdout.readline().strip()
+    assert p.stdout.readline() == "ready\n"
+    assert ask(p) == ["0", "0", "1"]
+    subprocess.run([*run.prefix, UVERBSCTL, "device", "--control", control, "remove", "rxe0"], check=True, timeout=STUCK, env=run.env,
+                   stdout=subprocess.DEVNULL)
+    assert ask(p)[:2] == ["ENOMEM", "ENOMEM"]
+    p.communicate(timeout=STUCK)
+
+
+def test_each_post_after_the_engines_death_fails(run):
+    p = run.start(DOORBELLS, "wait", options=RXE)
+    assert p.stdout.readline() == "ready\n"
+    assert ask(p) == ["0", "0", "1"]
+    engine = run.engine(p)
+    os.kill(engine, signal.SIGKILL)
+    assert until(lambda: engine not in children(p.guardian))
+    answers = []
+    assert until(lambda: answers.append(ask(p)) or answers[-1][0] != "0" or len(answers) > 10)
+    assert answers[-1][:2] == ["EPERM", "EPERM"], answers
+    p.stdin.close()
+    p.wait(STUCK)
+    assert p.returncode == 0, (p.returncode, p.stderr.read())
+
+
+def test_client_can_end_with_doorbells_in_its_log(run):
+    r = run("sh", "-c", 'for i in 1 2 3 4 5 6 7 8; do "$0" leave & done; wait', DOORBELLS, options=RXE)
+    assert r.returncode == 0, r
