@@ -34,7 +34,7 @@ def test_doorbell_is_carried_out_by_the_kernel(run):
 
 @pytest.mark.parametrize("options", (
     ("--abi", "write"), ("--filter", "error:post_send=ENOMEM@1000"), ("--filter", "event:seed=1"),
-    ("--filter", "delay:post_send=1us"), ("--filter", "flap:after=60s"), ("--trace", "trace")))
+    ("--filter", "delay:post_send=1us"), ("--filter", "flap:after=60s"), ("--trace", "trace"), ("--persona", "hfi1")))
 def test_doorbells_are_calls_where_somebody_sees_posts(run, options):
     if options[0] == "--trace":
         options = ("--trace", run.folder + "/trace")
