@@ -245,7 +245,7 @@ static void reader_listen(struct uvd_doorbells *r, uint64_t now)
 static bool reader_look(struct uvd_doorbells *r, uint64_t now)
 {
 	struct uvd_doorbell_log *log = list_first_entry(&r->active, struct uvd_doorbell_log, place);
-	bool found, is_junk;
+	bool found, is_junk, is_clean;
 
 	list_del_init(&log->place);
 	list_add_tail(&log->place, &r->active);
@@ -268,6 +268,7 @@ static bool reader_look(struct uvd_doorbells *r, uint64_t now)
 	log->junk += found;
 	found = uvd_doorbell_log_turn(log);
 	is_junk = log->junk > JUNK;
+	is_clean = !log->junk;
 	if (is_junk) {
 		log->junk = 0;
 		uvd_doorbell_log_trim(log);
@@ -284,6 +285,8 @@ static bool reader_look(struct uvd_doorbells *r, uint64_t now)
 			r->served->pays = PAYS;
 		r->served = log;
 		r->has_spun = false;
+		if (is_clean)
+			log->times_quiet = 0;
 		log->used_at = now;
 	}
 	if (is_junk)
@@ -428,7 +431,7 @@ static void reader_step(struct reader_thread *t)
 {
 	struct uvd_doorbells *r = t->reader;
 	const struct uvd_work work = works_take(r);
-	uint64_t now;
+	uint64_t now, quiet_end;
 
 	if (work.run) {
 		pthread_mutex_unlock(&r->lock);
@@ -438,10 +441,12 @@ static void reader_step(struct reader_thread *t)
 		return;
 	}
 	now = uvd_now_ns();
-	if (!reader_round(r, now))
+	if (!reader_round(r, now)) {
 		reader_rest(r, now);
-	else if (now - r->heard_at > LISTEN_NS && r->num_active < r->num_logs)
+	} else if (now - r->heard_at > LISTEN_NS && r->num_active < r->num_logs) {
 		reader_listen(r, now);
+		logs_wake(r, now, &quiet_end);
+	}
 }
 
 static void *reader_run(void *arg)
