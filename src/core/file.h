@@ -32,7 +32,8 @@ struct uvd_file {
 	struct uvd_device *dev;
 	const struct uvd_share_ops *share; /* the transport sets both before the first call; NULL: no mmap() */
 	void *share_owner;
-	uint16_t logged; /* id of the type whose objects its doorbells name in a log, to which nobody answers (src/doorbell); 0: none */
+	uint16_t
+		logged; /* id of the type whose objects its doorbells name in a log, to which nobody answers (src/doorbell); 0: none */
 	struct uvd_watched watched;
 	/* A reference; pays for the file and its objects, also against the device's quota. NULL: nobody pays. */
 	struct uvd_account *account;

@@ -136,6 +136,20 @@ static int reader_watch(struct uvd_doorbells *r, int fd)
 	return inotify_add_watch(r->inotify, path, IN_MODIFY);
 }
 
+/* Returns a descriptor, or -1. The one that memfd_create() returns makes no events. */
+static int bell_new(void)
+{
+	int memfd = memfd_create("uverbsd-bell", MFD_CLOEXEC), fd = -1;
+	char path[64];
+
+	if (memfd < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", memfd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	close(memfd);
+	return fd;
+}
+
 /* Caller holds r->lock, here and below, unless it says otherwise. */
 static bool log_watch(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
 {
@@ -554,7 +568,7 @@ struct uvd_doorbells *uvd_doorbells_new(struct uvd_log *log)
 	INIT_LIST_HEAD(&r->quiet);
 	r->cpus = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : CPU_COUNT(&cpus);
 	r->loads = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-	r->bell = memfd_create("uverbsd-bell", MFD_CLOEXEC);
+	r->bell = bell_new();
 	r->inotify = inotify_init1(IN_CLOEXEC);
 	if (r->bell >= 0 && r->inotify >= 0 && reader_watch(r, r->bell) >= 0)
 		return r;

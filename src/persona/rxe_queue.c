@@ -108,7 +108,8 @@ static void rxe_queue_consume(struct uvd_queue *q, uint32_t index)
 
 	q->index = index;
 	if (q->looks_full)
-		shown = (__atomic_load_n(&rxe_queue_header(q)->producer_index, __ATOMIC_RELAXED) + 1) & rxe_queue_mask(q);
+		shown = (__atomic_load_n(&rxe_queue_header(q)->producer_index, __ATOMIC_RELAXED) + 1) &
+			rxe_queue_mask(q);
 	__atomic_store_n(&rxe_queue_header(q)->consumer_index, shown, __ATOMIC_RELEASE);
 }
 

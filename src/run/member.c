@@ -55,8 +55,8 @@ static bool member_is_agent(int fd)
 /* The engine looks in a window for a number that is free. */
 static bool member_window_ok(const struct uvd_run_window *w)
 {
-	return w->size <= MEMBER_MOST_WINDOW && (!w->direct || w->direct == w->size / 2) && !(w->size & (w->size - 1)) && w->base <= MEMBER_MOST_FDS - w->size &&
-	       !(w->size && w->base % w->size);
+	return w->size <= MEMBER_MOST_WINDOW && (!w->direct || w->direct == w->size / 2) &&
+	       !(w->size & (w->size - 1)) && w->base <= MEMBER_MOST_FDS - w->size && !(w->size && w->base % w->size);
 }
 
 bool uvd_run_listener_ok(const struct uvd_run_msg *msg, const int *fds)
