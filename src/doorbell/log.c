@@ -385,12 +385,14 @@ int uvd_doorbell_log_new(struct uvd_doorbells *r, struct uvd_file *file, int mem
 	INIT_LIST_HEAD(&log->place);
 	pthread_mutex_init(&log->lock, NULL);
 	log->call = doorbell_call_new(file, opener);
+	/* Before the reader looks: its thread reads it. */
+	file->logged = UVERBS_OBJECT_QP;
 	ret = log->call && window_map(log, UVD_DOORBELL_LOG) ? uvd_doorbells_add(r, log) : -ENOMEM;
 	if (ret) {
+		file->logged = 0;
 		log_free(log);
 		return ret;
 	}
-	file->logged = UVERBS_OBJECT_QP;
 	*out = log;
 	return 0;
 }

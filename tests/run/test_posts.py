@@ -14,7 +14,8 @@ POSTS = shutil.copy(BUILD / "tests/run/run_posts", BIN / "run_posts").as_posix()
 # "rxe" has mapped queues, "hfi1" rings of the engine's own.
 @pytest.mark.parametrize("persona", ("rxe", "hfi1"))
 @pytest.mark.parametrize("case, options", (
-    ("refused", ()), ("refused", ("--doorbells", "calls")), ("filtered", ("--filter", "error:post_send=ENOMEM@1")), ("drain", ()), ("srq", ())))
+    ("refused", ()), ("refused", ("--doorbells", "calls")), ("filtered", ("--filter", "error:post_send=ENOMEM@1")), ("drain", ()),
+    ("srq", ())))
 def test_posts(run, persona, case, options):
     # A doorbell that nobody answers cannot be refused: the provider finds the queue full.
     refusal = errno.ENOMEM if persona == "rxe" and not options else errno.EINVAL
