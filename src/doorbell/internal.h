@@ -21,7 +21,6 @@ struct uvd_doorbell_log {
 	bool is_heard; /* an event says that it was written */
 	uint64_t quiet_end; /* CLOCK_MONOTONIC, ns; 0: the log is not quiet */
 	uint64_t used_at; /* when the reader found something in it last; likewise */
-	unsigned int times_quiet;
 	unsigned int
 		pays; /* to look for the next doorbell after one of this log: how many more vain looks it is worth */
 	/* Under this lock. It is taken after the reader's, and then only tried. */
@@ -31,6 +30,7 @@ struct uvd_doorbell_log {
 	off_t base; /* where in the file the window begins */
 	size_t at; /* the next record, bytes from the window's begin */
 	size_t given; /* bytes from the window's begin that the kernel has back */
+	unsigned int times_quiet; /* in a row */
 	unsigned int junk; /* what was no doorbell of a QP, less the doorbells since */
 	bool ring_all; /* the next turn rings every QP */
 	bool is_odd; /* what is at `at` is no doorbell, and none was found behind it */

@@ -185,14 +185,15 @@ static void log_deactivate(struct uvd_doorbells *r, struct uvd_doorbell_log *log
 	r->num_active--;
 }
 
-/* What the client writes is no doorbells: the reader does not look at the log for a while, and hears nothing of it. */
-static void log_put_off(struct uvd_doorbells *r, struct uvd_doorbell_log *log, uint64_t now)
+/*
+ * What the client writes is no doorbells: the reader does not look at the log for a while, and hears nothing of it. times: how often that
+ * was so already.
+ */
+static void log_put_off(struct uvd_doorbells *r, struct uvd_doorbell_log *log, uint64_t now, unsigned int times)
 {
 	log_deactivate(r, log);
 	log_unwatch(r, log);
-	log->quiet_end = now + ((uint64_t)QUIET_NS << log->times_quiet);
-	if (log->times_quiet < QUIET_DOUBLED)
-		log->times_quiet++;
+	log->quiet_end = now + ((uint64_t)QUIET_NS << times);
 	list_add_tail(&log->place, &r->quiet);
 }
 
@@ -259,7 +260,8 @@ static void reader_listen(struct uvd_doorbells *r, uint64_t now)
 static bool reader_look(struct uvd_doorbells *r, uint64_t now)
 {
 	struct uvd_doorbell_log *log = list_first_entry(&r->active, struct uvd_doorbell_log, place);
-	bool found, is_junk, is_clean;
+	unsigned int times;
+	bool found, is_junk;
 
 	list_del_init(&log->place);
 	list_add_tail(&log->place, &r->active);
@@ -282,9 +284,13 @@ static bool reader_look(struct uvd_doorbells *r, uint64_t now)
 	log->junk += found;
 	found = uvd_doorbell_log_turn(log);
 	is_junk = log->junk > JUNK;
-	is_clean = !log->junk;
+	if (!log->junk)
+		log->times_quiet = 0;
+	times = log->times_quiet;
 	if (is_junk) {
 		log->junk = 0;
+		if (times < QUIET_DOUBLED)
+			log->times_quiet++;
 		uvd_doorbell_log_trim(log);
 	}
 	pthread_mutex_unlock(&log->lock);
@@ -299,12 +305,10 @@ static bool reader_look(struct uvd_doorbells *r, uint64_t now)
 			r->served->pays = PAYS;
 		r->served = log;
 		r->has_spun = false;
-		if (is_clean)
-			log->times_quiet = 0;
 		log->used_at = now;
 	}
 	if (is_junk)
-		log_put_off(r, log, now);
+		log_put_off(r, log, now, times);
 	return found;
 }
 
