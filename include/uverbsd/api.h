@@ -3,7 +3,7 @@
 #ifndef UVERBSD_API_H
 #define UVERBSD_API_H
 
-#define UVD_API_VERSION 2
+#define UVD_API_VERSION 3
 
 /* A function or an object that plug-ins see. All others are hidden in an installed uverbsd. */
 #define UVD_API __attribute__((visibility("default")))

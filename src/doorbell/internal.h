@@ -51,6 +51,10 @@ void uvd_doorbells_put(struct uvd_doorbells *r);
 
 /* Has the reader's thread run this work. If there is no memory to note it, runs it. */
 void uvd_doorbells_add_work(struct uvd_doorbells *r, struct uvd_work work);
+/*
+ * Waits until all work is done, but for no longer than 2 ms, and not for work that is held up in a client's memory. Caller holds no lock.
+ */
+void uvd_doorbells_wait(struct uvd_doorbells *r);
 /* Has the reader look at the log from now on, and takes a reference to the reader for it. Returns 0 or a negative errno. */
 int uvd_doorbells_add(struct uvd_doorbells *r, struct uvd_doorbell_log *log);
 /* The reader looks at the log no more when this returns. The reference stays the log's. */

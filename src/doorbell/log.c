@@ -240,8 +240,8 @@ void uvd_doorbell_log_trim(struct uvd_doorbell_log *log)
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
 /*
- * There is something that is no doorbell, or not yet one. Goes to the next doorbell behind it, or to the last place where one may
- * have begun.
+ * The bytes at `at` are no doorbell, or not a whole one yet. Moves `at` to the next doorbell behind them; if there is none, to the last
+ * place where one may have begun.
  */
 static void log_search(struct uvd_doorbell_log *log)
 {
@@ -324,6 +324,8 @@ void uvd_doorbell_log_drain(struct uvd_doorbell_log *log)
 	for (int i = 0; i < MOST_TURNS && log->junk < junk + MOST_JUNK && uvd_doorbell_log_turn(log); i++)
 		;
 	pthread_mutex_unlock(&log->lock);
+	/* What was posted before the call is carried out before it, as far as that does not last: a client counts on its completions. */
+	uvd_doorbells_wait(log->reader);
 }
 
 /* ---- begin and end ----------------------------------------------------------------------------------------------- */

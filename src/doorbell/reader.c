@@ -2,7 +2,7 @@
 /*
  * A reader: one thread for many logs. It looks at the logs that were used lately, in turn; after the last doorbell it goes on
  * looking for a while, and then sleeps. inotify tells it which logs were written. No doorbell is lost: the client stores the
- * record, and then the kernel queues the event. The reader reads the events, looks at the logs, and then sleeps in poll(), which
+ * record, and then the kernel queues the event. The reader reads the events, looks at the logs, and then sleeps in read(), which
  * looks at the queue of events itself.
  *
  * The watches stay armed: an event that nobody has read yet costs the client little, and to arm a watch for each sleep would cost
@@ -38,6 +38,7 @@ enum {
 	QUIET_NS = 1000000, /* for so long at first, and then for twice that, up to: */
 	QUIET_DOUBLED = 4, /* times */
 	NUM_WORKS = 64,
+	WAIT_NS = 2000000, /* at most, that a call waits for the work of doorbells before it */
 };
 
 struct reader_thread {
@@ -70,6 +71,8 @@ struct uvd_doorbells {
 	pthread_mutex_t work_lock;
 	struct uvd_work *works;
 	unsigned int first_work, num_works, max_works;
+	unsigned int running; /* works that threads carry out, but for those that are held up */
+	pthread_cond_t idle; /* num_works and running are 0 */
 	atomic_bool sleeps;
 };
 
@@ -120,9 +123,30 @@ static struct uvd_work works_take(struct uvd_doorbells *r)
 		work = r->works[r->first_work];
 		r->first_work = (r->first_work + 1) % r->max_works;
 		r->num_works--;
+		r->running++;
 	}
 	pthread_mutex_unlock(&r->work_lock);
 	return work;
+}
+
+/* A work is over, or held up: nobody waits for it any more. */
+static void work_leave(struct uvd_doorbells *r)
+{
+	pthread_mutex_lock(&r->work_lock);
+	if (!--r->running && !r->num_works)
+		pthread_cond_broadcast(&r->idle);
+	pthread_mutex_unlock(&r->work_lock);
+}
+
+void uvd_doorbells_wait(struct uvd_doorbells *r)
+{
+	const uint64_t end = uvd_now_ns() + WAIT_NS;
+	bool in_time = true;
+
+	pthread_mutex_lock(&r->work_lock);
+	while (in_time && (r->num_works || r->running))
+		in_time = uvd_cond_wait_until(&r->idle, &r->work_lock, end);
+	pthread_mutex_unlock(&r->work_lock);
 }
 
 /* ---- logs -------------------------------------------------------------------------------------------------------- */
@@ -432,6 +456,7 @@ static void reader_free(struct uvd_doorbells *r)
 	if (r->loads >= 0)
 		close(r->loads);
 	pthread_cond_destroy(&r->turn_over);
+	pthread_cond_destroy(&r->idle);
 	pthread_mutex_destroy(&r->work_lock);
 	pthread_mutex_destroy(&r->lock);
 	free(r->works);
@@ -455,6 +480,8 @@ static void reader_step(struct reader_thread *t)
 		pthread_mutex_unlock(&r->lock);
 		work.run(work.arg, &t->worker);
 		pthread_mutex_lock(&r->lock);
+		if (!t->is_replaced)
+			work_leave(r);
 		r->worked_at = uvd_now_ns();
 		return;
 	}
@@ -512,6 +539,8 @@ static void reader_replace(struct uvd_worker *worker)
 
 	pthread_mutex_lock(&t->reader->lock);
 	t->is_replaced = !reader_start(t->reader);
+	if (t->is_replaced)
+		work_leave(t->reader);
 	pthread_mutex_unlock(&t->reader->lock);
 }
 
@@ -566,6 +595,7 @@ struct uvd_doorbells *uvd_doorbells_new(struct uvd_log *log)
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_mutex_init(&r->work_lock, NULL);
 	pthread_cond_init(&r->turn_over, NULL);
+	uvd_cond_init(&r->idle);
 	for (unsigned int i = 0; i < HASH; i++)
 		INIT_LIST_HEAD(&r->hash[i]);
 	INIT_LIST_HEAD(&r->active);

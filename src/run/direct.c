@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which processes ring doorbells without an answer (src/doorbell). Of their write()s of 32 bytes the kernel carries out each, so they
- * must have no other commands of that length. An old libibverbs has: before release 19 of rdma-core all its commands are write()s.
- * Since release 22 libibverbs first asks for devices by netlink, and falls back to sysfs as it cannot have such a socket here. So a
- * process that asked for one is one whose commands are ioctl()s. Other programs open the device themselves, and write what they like.
+ * Decides which processes ring doorbells without an answer (src/doorbell). The kernel carries out every write() of 32 bytes that such a
+ * process makes on the device, so the process must not write other commands of that length. An old libibverbs does: before release 19 of
+ * rdma-core all commands are write()s. Since release 22 libibverbs asks for devices by netlink first, and falls back to sysfs because it
+ * gets no such socket here. So the commands of a process that asked for one are ioctl()s. Other programs open the device by
+ * themselves, and may write any command.
  */
 #include <errno.h>
 #include <sys/resource.h>

@@ -33,6 +33,8 @@ REASONS = [  # the message of a skipped test (a pattern), and the reason
     ("must be done by root on Ethernet|Must be run by root on Ethernet", "RAW_PACKET on Ethernet: the tests want root"),
     ("Importing a device is not supported", f"`ibv_import_device`: {PROVIDER}"),
 ]
+# Nobody answers a doorbell under `run`, so the provider refuses a post in RESET, INIT and RTR by its own errno, ENOSPC, and not EINVAL.
+DIFFERS = "test_qpex.QpExTestCase.test_post_send_qp_state_bad_flow"
 HUGE = "needs 2 MiB pages that are set aside: those of ODP pass where there are some; parent domains as above"
 
 
@@ -46,6 +48,8 @@ def table(results, rxe):
     skipped, passed = {}, {}
     for name, result, said, _ in results:
         module, _, test = name.partition(".")
+        if result == "failed":
+            continue
         if result == "skipped" or "huge" in name:
             skipped.setdefault(why(name, said), []).append(name.rpartition(".")[2])
         else:
@@ -57,7 +61,9 @@ def table(results, rxe):
              f"unprivileged user, {where} Written by",
              "tests/distribution/test_pyverbs.py (`UVERBSD_WRITE_DOCS=1`), which fails when this is not what it sees. Left out: the tests",
              "of mlx5, EFA and CUDA.",
-             "", f"{sum(map(len, passed.values()))} pass, {sum(map(len, skipped.values()))} are skipped, none fails.", "",
+             "", f"{sum(map(len, passed.values()))} pass, {sum(map(len, skipped.values()))} are skipped, " +
+             ("one has another errno than it expects (`--doorbells auto`: [abi-differences.md](abi-differences.md)): "
+              f"{DIFFERS.rpartition('.')[2]}." if rxe else "none fails."), "",
              "| skipped because | tests | which |", "| --- | --- | --- |"]
     lines += [f"| {reason} | {len(names)} | {' '.join(sorted(names))} |"
               for reason, names in sorted(skipped.items(), key=lambda i: -len(i[1]))]
@@ -83,13 +89,14 @@ def test_pyverbs(device, huge_pages):
     out = device.run("/usr/bin/python3", "-B", RUNNER, PLACE, seconds=1200).ok()
     results = [json.loads(line) for line in re.findall("^RESULT (.*)$", out, re.M)]
     print("the slowest:", sorted(((r[3], r[0]) for r in results), reverse=True)[:10])
-    assert not [r for r in results if r[1] == "failed"]
+    rxe = device.way == "rxe"
+    failed = [r for r in results if r[1] == "failed"]
+    assert [r[0] for r in failed] == ([DIFFERS] if rxe else []) and all("28 != 22" in r[2] for r in failed), failed
     assert not [r for r in results if r[1] == "skipped" and not why(r[0], r[2])], "a new reason to skip"
     # librdmacm's: all of them need an interface with the address of GID 0 (device/net).
     assert [r[1] for r in results if r[0].startswith("test_rdmacm.")] == ["passed"] * 10
-    rxe = device.way == "rxe"
     # The kernel's rxe passes 86.
-    assert sum(r[1] == "passed" for r in results) >= (105 if rxe else 76)
+    assert sum(r[1] == "passed" for r in results) >= (104 if rxe else 76)
     assert not CUSE or [r[1] for r in results if "odp_rc_huge" in r[0]] == ["passed"] * 2
     file = DOCS / ("pyverbs-rxe.md" if rxe else "pyverbs.md")
     if os.environ.get("UVERBSD_WRITE_DOCS"):

@@ -22,7 +22,7 @@ static void is_refused(const char *toy, int err, const char *first, const char *
 
 START_TEST(test_wrong_plugin_is_refused_with_its_reason)
 {
-	is_refused("bad1", -ENOEXEC, "API version 3", "API version 2");
+	is_refused("bad1", -ENOEXEC, "API version 4", "API version 3");
 	is_refused("bad2", -EINVAL, "OBJ_BAD of 'bad feature'", "no destroy function");
 	is_refused("bad3", -EINVAL, "M_BAD of 'bad feature'", "it does nothing");
 	is_refused("bad4", -EINVAL, "A_BAD of 'bad feature'", "least size exceeds its size");

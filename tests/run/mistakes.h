@@ -20,6 +20,7 @@ struct plan {
 	size_t mr_bytes;
 	struct ibv_send_wr wr;
 	struct ibv_sge sge, recv_sge;
+	uint64_t apart; /* bytes from one receive to the next */
 };
 
 extern struct plan plan;
