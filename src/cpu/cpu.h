@@ -21,8 +21,9 @@
  *   huge pages              uvd_cpu_huge_page()     pin/umem.c: IBV_ACCESS_HUGETLB
  *   most processors         UVD_CPU_MAX_CPUS        client/caller.c: a mask with room for all of a kernel
  *   waiting for a CPU       uvd_cpu_relax()         backends/soft/schedule/stream.c
- *   memory order            nothing                 persona/rxe_queue.c: the indexes of mapped queues are
- *                                                   loaded with acquire and stored with release
+ *   memory order            uvd_cpu_read_barrier()  doorbell/log.c: records at odd places. Elsewhere nothing:
+ *                                                   persona/rxe_queue.c loads the indexes of mapped queues
+ *                                                   with acquire and stores them with release
  *   checksums               uvd_cpu_crc32()         wire/icrc.c: elsewhere the ICRC is by tables in C
  *
  * All of them are little endian with 64-bit pointers, as the structs of the ABI are read in place.
@@ -206,6 +207,16 @@ static inline uint64_t uvd_cpu_huge_page(void)
  * how many of the bytes, from the first on, it has added; 0: none.
  */
 size_t uvd_cpu_crc32(uint32_t *crc, const void *bytes, size_t len);
+
+/* What is read after it is not older than what was read before it. ThreadSanitizer knows no atomic_thread_fence(). */
+static inline void uvd_cpu_read_barrier(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("" ::: "memory");
+#elif defined(__aarch64__)
+	__asm__ volatile("dmb ishld" ::: "memory");
+#endif
+}
 
 /* Call it in a loop that waits for another CPU. */
 static inline void uvd_cpu_relax(void)

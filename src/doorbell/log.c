@@ -149,7 +149,7 @@ static unsigned int log_copy(const struct uvd_doorbell_log *log, size_t at, stru
 		num += words[i] != 0;
 	}
 	/* What the client has put into its queue before the record is read after it. */
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	uvd_cpu_read_barrier();
 	memcpy(record, words, sizeof(*record));
 	return num;
 }
