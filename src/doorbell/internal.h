@@ -47,6 +47,29 @@ void uvd_doorbell_log_trim(struct uvd_doorbell_log *log);
 /* Drops a reference of a log. */
 void uvd_doorbells_put(struct uvd_doorbells *r);
 
+/* ---- work.c ------------------------------------------------------------------------------------------------------ */
+
+struct uvd_doorbell_works {
+	pthread_mutex_t lock; /* all below; the last one to be taken */
+	struct uvd_work *list; /* a ring of `max` */
+	unsigned int first, num, max;
+	unsigned int running; /* works that threads carry out, but for those that are held up */
+	pthread_cond_t idle; /* num and running are 0 */
+};
+
+/* Of a struct that is zeroed. */
+void uvd_doorbell_works_init(struct uvd_doorbell_works *w);
+void uvd_doorbell_works_fini(struct uvd_doorbell_works *w);
+/* Returns false if there is no memory. */
+bool uvd_doorbell_works_add(struct uvd_doorbell_works *w, struct uvd_work work);
+/* Returns the oldest work; run is NULL: there is none. If there is one, uvd_doorbell_works_leave() follows. */
+struct uvd_work uvd_doorbell_works_take(struct uvd_doorbell_works *w);
+/* A work is over, or held up: nobody waits for it any more. */
+void uvd_doorbell_works_leave(struct uvd_doorbell_works *w);
+bool uvd_doorbell_works_any(struct uvd_doorbell_works *w);
+/* Waits until all are over, or held up, or until `end` (CLOCK_MONOTONIC, ns). */
+void uvd_doorbell_works_wait(struct uvd_doorbell_works *w, uint64_t end);
+
 /* ---- reader.c ---------------------------------------------------------------------------------------------------- */
 
 /* Has the reader's thread run this work. If there is no memory to note it, runs it. */

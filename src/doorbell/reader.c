@@ -37,7 +37,6 @@ enum {
 	JUNK = 64, /* so much junk makes a log quiet */
 	QUIET_NS = 1000000, /* for so long at first, and then for twice that, up to: */
 	QUIET_DOUBLED = 4, /* times */
-	NUM_WORKS = 64,
 	WAIT_NS = 2000000, /* at most, that a call waits for the work of doorbells before it */
 };
 
@@ -67,12 +66,7 @@ struct uvd_doorbells {
 	unsigned int cpus;
 	bool has_spare; /* when it was last looked: no more threads run than there are CPUs */
 	uint64_t spare_at; /* when that was */
-	/* Work that logs have left. Under this lock, which is the last one to be taken. */
-	pthread_mutex_t work_lock;
-	struct uvd_work *works;
-	unsigned int first_work, num_works, max_works;
-	unsigned int running; /* works that threads carry out, but for those that are held up */
-	pthread_cond_t idle; /* num_works and running are 0 */
+	struct uvd_doorbell_works works; /* that logs have left */
 	atomic_bool sleeps;
 };
 
@@ -83,70 +77,17 @@ static void reader_wake(struct uvd_doorbells *r)
 
 /* ---- work -------------------------------------------------------------------------------------------------------- */
 
-static bool works_grow(struct uvd_doorbells *r)
-{
-	const unsigned int max = r->max_works ? 2 * r->max_works : NUM_WORKS;
-	struct uvd_work *works = calloc(max, sizeof(*works));
-
-	if (!works)
-		return false;
-	for (unsigned int i = 0; i < r->num_works; i++)
-		works[i] = r->works[(r->first_work + i) % r->max_works];
-	free(r->works);
-	r->works = works;
-	r->first_work = 0;
-	r->max_works = max;
-	return true;
-}
-
 void uvd_doorbells_add_work(struct uvd_doorbells *r, struct uvd_work work)
 {
-	bool added;
-
-	pthread_mutex_lock(&r->work_lock);
-	added = r->num_works < r->max_works || works_grow(r);
-	if (added)
-		r->works[(r->first_work + r->num_works++) % r->max_works] = work;
-	pthread_mutex_unlock(&r->work_lock);
-	if (!added)
+	if (!uvd_doorbell_works_add(&r->works, work))
 		work.run(work.arg, NULL);
 	else if (atomic_load(&r->sleeps))
 		reader_wake(r);
 }
 
-static struct uvd_work works_take(struct uvd_doorbells *r)
-{
-	struct uvd_work work = { NULL };
-
-	pthread_mutex_lock(&r->work_lock);
-	if (r->num_works) {
-		work = r->works[r->first_work];
-		r->first_work = (r->first_work + 1) % r->max_works;
-		r->num_works--;
-		r->running++;
-	}
-	pthread_mutex_unlock(&r->work_lock);
-	return work;
-}
-
-/* A work is over, or held up: nobody waits for it any more. */
-static void work_leave(struct uvd_doorbells *r)
-{
-	pthread_mutex_lock(&r->work_lock);
-	if (!--r->running && !r->num_works)
-		pthread_cond_broadcast(&r->idle);
-	pthread_mutex_unlock(&r->work_lock);
-}
-
 void uvd_doorbells_wait(struct uvd_doorbells *r)
 {
-	const uint64_t end = uvd_now_ns() + WAIT_NS;
-	bool in_time = true;
-
-	pthread_mutex_lock(&r->work_lock);
-	while (in_time && (r->num_works || r->running))
-		in_time = uvd_cond_wait_until(&r->idle, &r->work_lock, end);
-	pthread_mutex_unlock(&r->work_lock);
+	uvd_doorbell_works_wait(&r->works, uvd_now_ns() + WAIT_NS);
 }
 
 /* ---- logs -------------------------------------------------------------------------------------------------------- */
@@ -403,16 +344,6 @@ static ssize_t reader_sleep(struct uvd_doorbells *r, char *events, uint64_t ns)
 	return !ns || ppoll(&p, 1, &limit, NULL) > 0 ? read(r->inotify, events, EVENTS) : 0;
 }
 
-static bool reader_has_work(struct uvd_doorbells *r)
-{
-	bool has;
-
-	pthread_mutex_lock(&r->work_lock);
-	has = r->num_works;
-	pthread_mutex_unlock(&r->work_lock);
-	return has;
-}
-
 /* Nothing is left to do: spins or sleeps until there may be. Caller holds r->lock, which is released meanwhile. */
 static void reader_rest(struct uvd_doorbells *r, uint64_t now)
 {
@@ -438,7 +369,7 @@ static void reader_rest(struct uvd_doorbells *r, uint64_t now)
 	r->has_spun = false;
 	atomic_store(&r->sleeps, true);
 	pthread_mutex_unlock(&r->lock);
-	if (!reader_has_work(r))
+	if (!uvd_doorbell_works_any(&r->works))
 		n = reader_sleep(r, events, end ? end - now : 0);
 	atomic_store(&r->sleeps, false);
 	pthread_mutex_lock(&r->lock);
@@ -456,10 +387,8 @@ static void reader_free(struct uvd_doorbells *r)
 	if (r->loads >= 0)
 		close(r->loads);
 	pthread_cond_destroy(&r->turn_over);
-	pthread_cond_destroy(&r->idle);
-	pthread_mutex_destroy(&r->work_lock);
 	pthread_mutex_destroy(&r->lock);
-	free(r->works);
+	uvd_doorbell_works_fini(&r->works);
 	free(r);
 }
 
@@ -473,7 +402,7 @@ static void reader_unref(struct uvd_doorbells *r)
 static void reader_step(struct reader_thread *t)
 {
 	struct uvd_doorbells *r = t->reader;
-	const struct uvd_work work = works_take(r);
+	const struct uvd_work work = uvd_doorbell_works_take(&r->works);
 	uint64_t now, quiet_end;
 
 	if (work.run) {
@@ -481,7 +410,7 @@ static void reader_step(struct reader_thread *t)
 		work.run(work.arg, &t->worker);
 		pthread_mutex_lock(&r->lock);
 		if (!t->is_replaced)
-			work_leave(r);
+			uvd_doorbell_works_leave(&r->works);
 		r->worked_at = uvd_now_ns();
 		return;
 	}
@@ -501,7 +430,7 @@ static void *reader_run(void *arg)
 
 	(void)uvd_thread_set_slice(SLICE_NS);
 	pthread_mutex_lock(&r->lock);
-	while (!t->is_replaced && !(r->stop && !r->num_logs && !reader_has_work(r)))
+	while (!t->is_replaced && !(r->stop && !r->num_logs && !uvd_doorbell_works_any(&r->works)))
 		reader_step(t);
 	if (!t->is_replaced)
 		r->has_thread = false;
@@ -540,7 +469,7 @@ static void reader_replace(struct uvd_worker *worker)
 	pthread_mutex_lock(&t->reader->lock);
 	t->is_replaced = !reader_start(t->reader);
 	if (t->is_replaced)
-		work_leave(t->reader);
+		uvd_doorbell_works_leave(&t->reader->works);
 	pthread_mutex_unlock(&t->reader->lock);
 }
 
@@ -593,9 +522,8 @@ struct uvd_doorbells *uvd_doorbells_new(struct uvd_log *log)
 	atomic_init(&r->refs, 1);
 	r->log = log;
 	pthread_mutex_init(&r->lock, NULL);
-	pthread_mutex_init(&r->work_lock, NULL);
+	uvd_doorbell_works_init(&r->works);
 	pthread_cond_init(&r->turn_over, NULL);
-	uvd_cond_init(&r->idle);
 	for (unsigned int i = 0; i < HASH; i++)
 		INIT_LIST_HEAD(&r->hash[i]);
 	INIT_LIST_HEAD(&r->active);
