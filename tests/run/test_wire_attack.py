@@ -376,4 +376,5 @@ def test_packets_that_an_attacker_sends_get_no_answer_that_is_not_due(net):
     assert looked[0] and looked[1] and looked[2], looked
     assert {ACK, READ, ATOMIC_ANSWER} <= set(judge.opcodes) and READ_ANSWERS & set(judge.opcodes)
     assert {"too short", "wrong ICRC", "no such QP", "other transport", "other address"} <= set(dropped[0]), dropped
-    assert programs.results["whole"] and after[0] <= before[0] and after[1] <= middle[1] + 2
+    # The reader of doorbells, which comes with the first program, has three descriptors as long as the run.
+    assert programs.results["whole"] and after[0] <= before[0] + 3 and after[1] <= middle[1] + 2
