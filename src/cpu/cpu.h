@@ -208,7 +208,7 @@ static inline uint64_t uvd_cpu_huge_page(void)
  */
 size_t uvd_cpu_crc32(uint32_t *crc, const void *bytes, size_t len);
 
-/* What is read after it is not older than what was read before it. ThreadSanitizer knows no atomic_thread_fence(). */
+/* Orders reads: no later read is carried out before an earlier one. (ThreadSanitizer cannot compile atomic_thread_fence().) */
 static inline void uvd_cpu_read_barrier(void)
 {
 #if defined(__x86_64__)

@@ -151,8 +151,8 @@ static void log_deactivate(struct uvd_doorbells *r, struct uvd_doorbell_log *log
 }
 
 /*
- * What the client writes is no doorbells: the reader does not look at the log for a while, and hears nothing of it. times: how often that
- * was so already.
+ * Makes a log quiet whose client writes other things than doorbells: the reader does not look at it for a while, and hears nothing of it.
+ * times: how often that was so already, in a row.
  */
 static void log_put_off(struct uvd_doorbells *r, struct uvd_doorbell_log *log, uint64_t now, unsigned int times)
 {

@@ -185,9 +185,9 @@ static int trap_ioctl(scmp_filter_ctx ctx)
 }
 
 /*
- * Sockets of NETLINK_RDMA are refused: libibverbs reads sysfs only if it cannot have one, and creating one loads the
- * kernel's RDMA modules, if there are any. The engine learns of it by that which processes may have logs (direct.c). The kernel
- * looks at 32 bits of both arguments.
+ * Refuses sockets of NETLINK_RDMA: libibverbs reads sysfs only if it cannot have one, and creating one loads the
+ * kernel's RDMA modules, if there are any. logs: the engine refuses them, because it has to know which processes ask (direct.c). The
+ * kernel looks at 32 bits of both arguments.
  */
 static int refuse_netlink(scmp_filter_ctx ctx, bool logs)
 {
