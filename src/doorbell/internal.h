@@ -57,7 +57,7 @@ struct uvd_doorbell_works {
 	pthread_cond_t idle; /* num and running are 0 */
 };
 
-/* Of a struct that is zeroed. */
+/* Initializes a zeroed struct. */
 void uvd_doorbell_works_init(struct uvd_doorbell_works *w);
 void uvd_doorbell_works_fini(struct uvd_doorbell_works *w);
 /* Returns false if there is no memory. */

@@ -20,7 +20,7 @@ enum {
 	WINDOW = 1 << 20,
 	GIVE_BACK = 64 << 10, /* bytes of records that are kept at most, once they are read */
 	SEARCH = 16 << 10, /* bytes that one turn looks through for a record */
-	/* Of one turn: then it is another log's turn. */
+	/* At most in one turn: then it is another log's turn. */
 	TURN_RECORDS = 256,
 	TURN_QPS = 16,
 	TORN_LOOKS = 32, /* at a record that is not whole yet */
@@ -148,7 +148,7 @@ static unsigned int log_copy(const struct uvd_doorbell_log *log, size_t at, stru
 		words[i] = from[i];
 		num += words[i] != 0;
 	}
-	/* What the client has put into its queue before the record is read after it. */
+	/* The client has put requests into its queue before the record: they are read after it. */
 	uvd_cpu_read_barrier();
 	memcpy(record, words, sizeof(*record));
 	return num;
@@ -324,7 +324,7 @@ void uvd_doorbell_log_drain(struct uvd_doorbell_log *log)
 	for (int i = 0; i < MOST_TURNS && log->junk < junk + MOST_JUNK && uvd_doorbell_log_turn(log); i++)
 		;
 	pthread_mutex_unlock(&log->lock);
-	/* What was posted before the call is carried out before it, as far as that does not last: a client counts on its completions. */
+	/* Carries out what was posted before the call, unless that takes long: a client counts on its completions. */
 	uvd_doorbells_wait(log->reader);
 }
 
