@@ -255,6 +255,9 @@ static void log_search(struct uvd_doorbell_log *log)
 		if (!log->window[at])
 			continue;
 		last = at;
+		/* The command's lowest byte. This loop must be faster than a client that writes junk. */
+		if (log->window[at] != IB_USER_VERBS_CMD_POST_SEND)
+			continue;
 		if (log_copy(log, at, &record) == RECORD_WORDS && record_is_doorbell(&record)) {
 			log->at = at;
 			log->is_odd = false;

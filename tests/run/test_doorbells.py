@@ -97,7 +97,8 @@ def test_flood_of_junk_is_given_back_and_others_go_on(run):
     numbers = [int(line) for line in out.split()]
     assert p.returncode == 0 and sorted(numbers)[0] == 0, (out, err)
     # On a machine where the reader has to wait for a CPU the client writes little, and more of it is there at once.
-    assert most < max(128, max(numbers) / 4), (most, numbers)
+    if not os.environ.get("UVERBSD_SANITIZER"):
+        assert most < max(128, max(numbers) / 4), (most, numbers)
 
 
 def ask(p):
