@@ -5,7 +5,6 @@
  * files cannot grow, and each further write() is EPERM.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,40 +14,36 @@
 #include "run/launch.h"
 #include "util/util.h"
 
-/* Returns the number of the parent, or 0. */
-static pid_t brake_parent(pid_t pid)
-{
-	char path[64], text[256];
-	const char *state;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n < 0 ? 0 : n] = 0;
-	state = strrchr(text, ')'); /* "PID (NAME) S PPID" */
-	return state && strlen(state) > 4 ? atoi(state + 4) : 0;
-}
-
 /* Is the process below this one? */
 static bool brake_is_ours(pid_t pid)
 {
+	struct uvd_process_stat stat;
+
 	while (pid > 1 && pid != getpid())
-		pid = brake_parent(pid);
+		pid = uvd_process_stat(pid, &stat) ? stat.parent : 0;
 	return pid > 1;
 }
 
+/* Does this link in the folder lead to a device's file? */
+static bool brake_is_device(int dir, const char *name)
+{
+	static const char memfd[] = "/memfd:" UVD_RUN_MEMFD_NAME;
+	char target[64];
+	ssize_t n = readlinkat(dir, name, target, sizeof(target));
+
+	return n >= (ssize_t)strlen(memfd) && !strncmp(target, memfd, strlen(memfd));
+}
+
+/* Another file may have this number by now, or another process that one: so this looks at the copy, which is ours. */
 static void brake_file(pid_t pid, int fd)
 {
 	int copy = uvd_run_get_fd(pid, pid, fd), flags;
+	char path[64];
 
 	if (copy < 0)
 		return;
-	flags = fcntl(copy, F_GETFL);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
+	flags = brake_is_device(AT_FDCWD, path) ? fcntl(copy, F_GETFL) : -1;
 	if (flags >= 0)
 		fcntl(copy, F_SETFL, flags | O_APPEND);
 	close(copy);
@@ -56,19 +51,15 @@ static void brake_file(pid_t pid, int fd)
 
 static void brake_process(pid_t pid)
 {
-	static const char name[] = "/memfd:" UVD_RUN_MEMFD_NAME;
 	const struct dirent *e;
-	char path[64], target[64];
-	ssize_t n;
+	char path[64];
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	dir = opendir(path);
-	while (dir && (e = readdir(dir))) {
-		n = readlinkat(dirfd(dir), e->d_name, target, sizeof(target));
-		if (n >= (ssize_t)strlen(name) && !strncmp(target, name, strlen(name)))
+	while (dir && (e = readdir(dir)))
+		if (brake_is_device(dirfd(dir), e->d_name))
 			brake_file(pid, atoi(e->d_name));
-	}
 	if (dir)
 		closedir(dir);
 }

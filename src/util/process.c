@@ -41,8 +41,8 @@ bool uvd_process_stat(pid_t pid, struct uvd_process_stat *stat)
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fields = stat_fields(path, line, sizeof(line));
 	return fields &&
-	       sscanf(fields, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-		      &stat->state, &stat->flags, &stat->start) == 3;
+	       sscanf(fields, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		      &stat->state, &stat->parent, &stat->flags, &stat->start) == 4;
 }
 
 bool uvd_process_lives(pid_t pid, unsigned long long *start)

@@ -18,6 +18,7 @@ bool uvd_process_lives(pid_t pid, unsigned long long *start);
 
 struct uvd_process_stat {
 	char state;
+	pid_t parent;
 	unsigned int flags; /* of the kernel's struct task_struct */
 	unsigned long long start; /* clock ticks since boot */
 };

@@ -7,7 +7,7 @@
 
 enum { BYTES = 1 << 16, QKEY = 0x11 };
 
-/* What the two ends do. A mistake changes it before it is done. */
+/* The plan says what the two ends do. A mistake changes it before it is done. */
 struct plan {
 	enum ibv_qp_type type_a, type_b;
 	int qp_access, mr_access;

@@ -69,7 +69,7 @@ static void deliver_to(struct message *msg, uint32_t qpn)
 
 	in->qp = soft_claim(m, fabric, qpn);
 	if (!in->qp) {
-		/* Of many receivers, one can end before it gets the datagram. */
+		/* A datagram to many receivers finds no QP if one of them ends before it gets it. */
 		if (m->requester.qp && !is_to_many(in->arrival) && !soft_fabric_has_qp(fabric, qpn))
 			soft_explain_nowhere(m, qpn);
 		return;
