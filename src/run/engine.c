@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The engine process: its devices, the sysfs directory, and process trees as they come and go. */
+/* The engine process: process trees as they come and go. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,15 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backends/soft/fabric.h"
 #include "broker/broker.h"
-#include "capture/capture.h"
-#include "cpu/cpu.h"
-#include "objects/objects.h"
-#include "options/options.h"
-#include "run/launch.h"
-#include "run/park.h"
-#include "sysfs/sysfs.h"
+#include "run/host.h"
 #include "util/util.h"
 
 enum {
@@ -30,169 +23,6 @@ enum {
 	SILENT_MS = 60000, /* that a run has to send its listener after it has connected */
 	CROWDED_MS = 1000, /* the same while there is no room for another run */
 };
-
-struct host {
-	struct uvd_run_launch *l;
-	struct uvd_run_engine e;
-	struct uvd_run_control *control;
-	struct uvd_run_outputs outputs;
-	pid_t program; /* 0: it has ended */
-	struct uvd_run_tree *own; /* PROGRAM's process tree; NULL: it has ended */
-	int status; /* PROGRAM's exit status */
-	bool reported; /* to the launcher */
-	struct uvd_run_tree *left; /* trees that have ended, but whose threads wait for somebody else */
-	bool reap_later; /* a child may have ended that host_reap() has not seen */
-	uint64_t show_at; /* when to show the counters next; CLOCK_MONOTONIC, ns */
-};
-
-/* ---- devices ----------------------------------------------------------------------------------------------------- */
-
-static void host_settle(struct uvd_engine *core)
-{
-	uvd_run_settle(container_of(core, struct uvd_run_engine, core));
-}
-
-static int host_publish_port(struct uvd_device *dev, unsigned int port, bool up)
-{
-	struct uvd_run_engine *e = container_of(dev->engine, struct uvd_run_engine, core);
-	char sys[PATH_MAX + 8];
-
-	snprintf(sys, sizeof(sys), "%s/sys", e->root);
-	return uvd_sysfs_set_port(sys, &dev->config, port, up);
-}
-
-static int host_publish_tables(struct uvd_device *dev, unsigned int port)
-{
-	struct uvd_run_engine *e = container_of(dev->engine, struct uvd_run_engine, core);
-	char sys[PATH_MAX + 8];
-	int err;
-
-	snprintf(sys, sizeof(sys), "%s/sys", e->root);
-	err = uvd_sysfs_set_tables(sys, &dev->config, port);
-	/* The device is not published yet: then it will be as it is now; or no more. */
-	return err == -ENOENT ? 0 : err;
-}
-
-/* Half the CPUs, as clients poll on the other half. With two threads on two CPUs, ib_write_bw -q 4 lost a tenth. */
-static unsigned int num_threads(void)
-{
-	enum { MOST = 8 };
-	long half = sysconf(_SC_NPROCESSORS_ONLN) / 2;
-
-	return half < 1 ? 1 : half > MOST ? MOST : half;
-}
-
-/* Devices of other backends send nothing that can be captured. A device of `soft` can still be added later. */
-static void host_check_capture(const struct host *h)
-{
-	const struct uvd_run_options *o = h->l->options;
-
-	for (unsigned int i = 0; i < o->num_devices; i++)
-		if (!strcmp(o->devices[i].backend, uvd_plugin_soft.name))
-			return;
-	if (o->pcap)
-		uvd_logf(h->e.log, UVD_WARN, "--pcap %s: it stays empty: no device has --backend soft", o->pcap);
-}
-
-/* Sets the plug-in `soft` up, before it has devices. Returns 0 or a negative errno, after a message. */
-static int host_setup_soft(struct host *h)
-{
-	struct uvd_module *soft;
-	int err = uvd_run_capture(&h->outputs, &h->e, h->l->options->pcap);
-
-	if (err)
-		return err;
-	host_check_capture(h);
-	soft = uvd_plugins_get(h->e.core.plugins, uvd_plugin_soft.name);
-	uvd_fabric_set_threads(soft->data, num_threads());
-	/* If two runs that are not joined try to connect, each finds no such QP, instead of one of its own. */
-	uvd_fabric_set_random_qpn(soft->data);
-	uvd_fabric_set_capture(soft->data, h->outputs.capture);
-	uvd_module_put(soft);
-	return 0;
-}
-
-static int host_setup(struct host *h)
-{
-	const bool lends = !uvd_cpu_lacks(uvd_cpu, UVD_CPU_LOANS);
-	struct uvd_run_engine *e = &h->e;
-	char sys[PATH_MAX + 8];
-	int err;
-
-	e->log = uvd_log_new(STDERR_FILENO, "uverbsctl run", h->l->options->log_level);
-	err = uvd_run_root_open(e, h->l->root);
-	if (!e->log || err)
-		return err ? err : -ENOMEM;
-	uvd_crash_start("uverbsctl run", uvd_dispatch_site);
-	snprintf(sys, sizeof(sys), "%s/sys", e->root);
-	uvd_run_devices_init(e);
-	e->privilege = uvd_local_new(NULL, e->log);
-	e->grants = e->privilege ? uvd_grants_new(lends, e->privilege, e->log) : NULL;
-	if (!e->grants)
-		return -ENOMEM;
-	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_object_plugins, &h->l->options->limits, e->log) ?:
-	      uvd_sysfs_create(sys, e->log) ?: uvd_run_cm_init(e);
-	e->core.lends = lends;
-	e->core.explain = h->l->options->parsed->explain;
-	if (!err && !uvd_options_load_plugins(h->l->options->parsed, e->core.plugins, e->log))
-		return -ENOENT;
-	err = err ?: host_setup_soft(h);
-	if (!err && (uvd_fleet_wire_start(&e->fleet.wire, &h->l->options->parsed->wire, e->log) ||
-		     uvd_fleet_wire_give(&e->fleet.wire, e->core.plugins, e->log)))
-		return -EADDRNOTAVAIL;
-	uvd_run_ucaps_init(e);
-	e->core.replug = uvd_fleet_replug;
-	e->core.publish_tables = host_publish_tables;
-	e->core.take_facts = uvd_object_take_facts;
-	err = err ?: uvd_options_give_texts(h->l->options->parsed, &e->core) ?: uvd_run_devices_add(e, h->l->options);
-	err = err ?: uvd_run_record(&h->outputs, e, h->l->options->trace);
-	err = err ?: uvd_run_report_begin(&h->outputs, e, h->l->options);
-	e->core.settle = host_settle;
-	e->core.publish_port = host_publish_port;
-	if (err)
-		uvd_logf(e->log, UVD_ERR, "cannot set the device up: %s", uvd_errno_name(err));
-	else
-		h->control = uvd_run_control_new(e);
-	return err;
-}
-
-static void host_finish_report(struct host *h)
-{
-	const struct uvd_run_options *o = h->l->options;
-
-	if (h->e.report && uvd_run_report_finish(&h->outputs, &h->e, o->report_format) && o->report_fails && !h->status)
-		h->status = UVD_RUN_FINDINGS;
-}
-
-static void host_teardown(struct host *h)
-{
-	struct uvd_run_engine *e = &h->e;
-	char sys[PATH_MAX + 8];
-
-	uvd_run_control_free(h->control);
-	/* A thread that still waits in a client's memory may use all this later: leak it, as the process exits next. */
-	if (!h->left && uvd_grants_drain(e->grants, 3000) && uvd_run_files_settle(&e->files, 3000)) {
-		uvd_grants_free(e->grants);
-		uvd_local_free(e->privilege);
-		uvd_run_files_fini(&e->files);
-		uvd_run_cm_fini(e);
-		uvd_run_record_end(&h->outputs);
-		host_finish_report(h);
-		uvd_run_devices_fini(e);
-		uvd_engine_fini(&e->core);
-		uvd_run_capture_end(&h->outputs);
-		uvd_capture_free(h->outputs.capture);
-	} else {
-		uvd_run_record_end(&h->outputs);
-		host_finish_report(h);
-		uvd_run_capture_end(&h->outputs);
-	}
-	snprintf(sys, sizeof(sys), "%s/sys", e->root);
-	uvd_sysfs_destroy(sys);
-	uvd_run_root_close(e);
-	uvd_dir_remove(AT_FDCWD, e->root);
-	uvd_log_free(e->log);
-}
 
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
 
@@ -227,7 +57,7 @@ static struct uvd_run_tree *tree_new(struct uvd_run_engine *e, int link)
 	return tree;
 }
 
-static void tree_unlink(struct host *h, struct uvd_run_tree *tree)
+static void tree_unlink(struct uvd_run_host *h, struct uvd_run_tree *tree)
 {
 	struct uvd_run_tree **p = &h->e.trees;
 
@@ -258,7 +88,7 @@ static void tree_release(struct uvd_run_tree *tree)
 	free(tree);
 }
 
-static void tree_free(struct host *h, struct uvd_run_tree *tree)
+static void tree_free(struct uvd_run_host *h, struct uvd_run_tree *tree)
 {
 	tree_unlink(h, tree);
 	tree_release(tree);
@@ -310,7 +140,7 @@ static void link_event(struct uvd_run_tree *tree)
 	tree->link = -1;
 }
 
-static void tree_say_bye(struct host *h, struct uvd_run_tree *tree)
+static void tree_say_bye(struct uvd_run_host *h, struct uvd_run_tree *tree)
 {
 	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE, .stays = h->e.trees != tree || tree->next };
 
@@ -326,7 +156,7 @@ static void tree_say_bye(struct host *h, struct uvd_run_tree *tree)
  * closing: the ms until files that were closed are looked at again; -1: there are none. A file of another tree that was
  * opened again through /proc, and closed, also looks as if it were being closed, so these are not waited for for long.
  */
-static void tree_look_at_end(struct host *h, struct uvd_run_tree *tree, int closing)
+static void tree_look_at_end(struct uvd_run_host *h, struct uvd_run_tree *tree, int closing)
 {
 	enum { CLOSING_MS = 100 };
 	const bool late = uvd_now_ns() - tree->ended > LATE_MS * UINT64_C(1000000);
@@ -350,7 +180,7 @@ static void tree_look_at_end(struct host *h, struct uvd_run_tree *tree, int clos
 	}
 }
 
-static void host_release_left(struct host *h)
+static void host_release_left(struct uvd_run_host *h)
 {
 	struct uvd_run_tree **p = &h->left, *tree;
 
@@ -373,7 +203,7 @@ static void host_release_left(struct host *h)
  * loan's thread, so this function looks first, and looks again later if it finds one: children that have ended may be
  * behind it.
  */
-static void host_reap(struct host *h)
+static void host_reap(struct uvd_run_host *h)
 {
 	siginfo_t info;
 	int status;
@@ -394,7 +224,7 @@ static void host_reap(struct host *h)
 	h->reap_later = false;
 }
 
-static void host_sigchld(struct host *h, int sigchld)
+static void host_sigchld(struct uvd_run_host *h, int sigchld)
 {
 	struct signalfd_siginfo info;
 
@@ -402,7 +232,7 @@ static void host_sigchld(struct host *h, int sigchld)
 		host_reap(h);
 }
 
-static void host_report(struct host *h)
+static void host_report(struct uvd_run_host *h)
 {
 	/* The report decides about the status, and comes when all processes have ended. */
 	if (h->program || h->reported || h->e.report)
@@ -416,13 +246,13 @@ static void host_report(struct host *h)
 
 /* ---- connections that say nothing --------------------------------------------------------------------------------- */
 
-static bool tree_is_silent(const struct host *h, const struct uvd_run_tree *tree, uint64_t ms)
+static bool tree_is_silent(const struct uvd_run_host *h, const struct uvd_run_tree *tree, uint64_t ms)
 {
 	return tree != h->own && tree->listener < 0 && tree->link >= 0 && uvd_now_ns() - tree->since > ms * 1000000;
 }
 
 /* Returns the oldest one, if it is that old, or NULL. New trees come first in the list. */
-static struct uvd_run_tree *host_find_silent(const struct host *h, uint64_t ms)
+static struct uvd_run_tree *host_find_silent(const struct uvd_run_host *h, uint64_t ms)
 {
 	struct uvd_run_tree *found = NULL;
 
@@ -440,7 +270,7 @@ static unsigned int host_silent_ms(void)
 }
 
 /* A run has its filter within a moment, unless it is stopped. A connection without one must not keep the engine. */
-static void host_drop_silent(struct host *h)
+static void host_drop_silent(struct uvd_run_host *h)
 {
 	struct uvd_run_tree *tree;
 
@@ -451,7 +281,7 @@ static void host_drop_silent(struct host *h)
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
 /* full: there is no room for another tree, unless a silent one makes it. */
-static void join_event(struct host *h, bool full)
+static void join_event(struct uvd_run_host *h, bool full)
 {
 	struct uvd_run_tree *silent = full ? host_find_silent(h, CROWDED_MS) : NULL;
 	int link;
@@ -465,14 +295,14 @@ static void join_event(struct host *h, bool full)
 		tree_new(&h->e, link);
 }
 
-static bool host_done(struct host *h)
+static bool host_done(struct uvd_run_host *h)
 {
 	if (h->e.trees || h->program)
 		return false;
 	return h->l->join_sock < 0 || uvd_run_join_end(h->l);
 }
 
-static void launcher_gone(struct host *h)
+static void launcher_gone(struct uvd_run_host *h)
 {
 	close(h->l->up);
 	h->l->up = -1;
@@ -480,7 +310,7 @@ static void launcher_gone(struct host *h)
 }
 
 /* closing: as for tree_look_at_end() */
-static void trees_events(struct host *h, const struct pollfd *p, unsigned int num, int closing)
+static void trees_events(struct uvd_run_host *h, const struct pollfd *p, unsigned int num, int closing)
 {
 	struct uvd_run_tree *tree = h->e.trees, *next;
 
@@ -500,7 +330,7 @@ static void trees_events(struct host *h, const struct pollfd *p, unsigned int nu
 }
 
 /* In how many ms to look again at trees that end, and at children; most: at the latest. */
-static int host_patience(const struct host *h, int most)
+static int host_patience(const struct uvd_run_host *h, int most)
 {
 	enum { END_LOOK_MS = 2, REAP_MS = 20 };
 
@@ -511,7 +341,7 @@ static int host_patience(const struct host *h, int most)
 }
 
 /* Brings the files of the counters up to date twice a second. Returns in how many ms to call it again. */
-static int host_show_counters(struct host *h)
+static int host_show_counters(struct uvd_run_host *h)
 {
 	const uint64_t ms = 1000000, now = uvd_now_ns();
 
@@ -522,7 +352,7 @@ static int host_show_counters(struct host *h)
 	return (h->show_at - now) / ms + 1;
 }
 
-static void host_loop(struct host *h, int sigchld)
+static void host_loop(struct uvd_run_host *h, int sigchld)
 {
 	enum { FIXED = 6, MAX = FIXED + 2 * 128 };
 	struct pollfd p[MAX];
@@ -573,7 +403,7 @@ static void host_loop(struct host *h, int sigchld)
 void uvd_run_engine_main(struct uvd_run_launch *l)
 {
 	/* Not on the stack: it is large, and a run uses little of it. */
-	struct host *h = calloc(1, sizeof(*h));
+	struct uvd_run_host *h = calloc(1, sizeof(*h));
 	const pid_t program = h ? fork() : -1;
 	const int fork_err = errno;
 	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE };
@@ -593,13 +423,13 @@ void uvd_run_engine_main(struct uvd_run_launch *l)
 	}
 	h->l = l;
 	h->program = program;
-	err = host_setup(h);
+	err = uvd_run_host_setup(h);
 	if (err)
 		_exit(UVD_RUN_FAILED); /* the guardian stops PROGRAM and removes the folder */
 	h->own = tree_new(&h->e, l->link);
 	l->link = -1;
 	host_loop(h, sigchld);
-	host_teardown(h);
+	uvd_run_host_teardown(h);
 	if (l->link >= 0)
 		uvd_run_send(l->link, &bye, NULL, 0);
 	if (!h->reported)
