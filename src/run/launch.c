@@ -85,12 +85,8 @@ int uvd_run_background(const int *keep, unsigned int num)
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		return -errno;
 	close_others(keep, num);
-	/*
-	 * Stay in the session: the scheduler groups processes by session, each call takes two context switches, and a
-	 * switch between groups takes a sixth longer. The terminal sends its signals to a process group, so a new group
-	 * is enough.
-	 */
-	if (setpgid(0, 0) || prctl(PR_SET_CHILD_SUBREAPER, 1))
+	/* The terminal sends its signals to a process group. The leader of a session leads a group already. */
+	if ((getsid(0) != getpid() && setpgid(0, 0)) || prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return -errno;
 	if (chdir("/"))
 		return -errno;
