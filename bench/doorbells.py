@@ -193,17 +193,20 @@ def served(program, name, count):
     return measure
 
 
-NULL, COPIES = "null notification", "two copies of 64 KiB"
+NULL, BELL, COPIES = "null notification", "null doorbell", "two copies of 64 KiB"
 
 
 def bounds():
     """What no way can be better at, [(name, measurement)]. A measurement takes a load, and returns a value and its unit."""
     null, copies = served("null_notify", "null_notify", 20000), served("copies", "process_vm_65536", 20000)
-    return [(NULL, lambda load: (null(load) / 1000, "us")), (COPIES, lambda load: (65536 / copies(load) * 1000, "MB/s"))]
+    bell = served("null_doorbell", "null_doorbell", 5000)
+    return [(NULL, lambda load: (null(load) / 1000, "us")), (BELL, lambda load: (bell(load) / 1000, "us")),
+            (COPIES, lambda load: (65536 / copies(load) * 1000, "MB/s"))]
 
 
-BOUND_OF = {"ib_send_lat 64 B, typical": NULL, "ib_write_lat 64 B, typical": NULL, "ib_read_lat 64 B, typical": NULL,
-            "ib_send_bw 64 KiB": COPIES, "ib_write_bw 64 KiB": COPIES}
+# Figures, and what they are compared with.
+COMPARED = [(f"ib_{test}_lat 64 B, {which}", bound) for test in ("send", "write", "read") for which, bound in (("typical", NULL), ("average", BELL))]
+COMPARED += [("ib_send_bw 64 KiB", COPIES), ("ib_write_bw 64 KiB", COPIES)]
 
 
 class Table:
@@ -267,10 +270,10 @@ class Table:
         lines = [f"Beside {self.load.busy} busy loops" if self.load.busy else "Idle", "",
                  "| | | " + " | ".join(self.names) + " |", "| --- | --- |" + " ---: |" * len(self.names)]
         for row, figures in self.figures.items():
-            for what in figures if row not in (NULL, COPIES) else ():
+            for what in figures if row not in (NULL, BELL, COPIES) else ():
                 cells = " | ".join(self.cell(row, what, who, spread) for who in self.names)
                 lines.append(f"| {what} | {self.units.get(what, '')} | {cells} |")
-        least = [(what, bound, self.median(bound, "")) for what, bound in BOUND_OF.items() if what in self.units and bound in self.units]
+        least = [(what, bound, self.median(bound, "")) for what, bound in COMPARED if what in self.units and bound in self.units]
         if least:
             lines += ["", "| beside the least | | " + " | ".join(self.names) + " |", "| --- | --- |" + " ---: |" * len(self.names)]
         for what, bound, value in least:
@@ -315,7 +318,7 @@ def measure_beside(busy, args):
     table = Table(load, [way.name for way in args.way])
     chosen = [row for row in rows() if not args.only or re.search(args.only, row[0])]
     least = [row for row in bounds() if not args.only or re.search(args.only, row[0]) or
-             any(bound == row[0] and what.startswith(r[0]) for what, bound in BOUND_OF.items() for r in chosen)]
+             any(bound == row[0] and what.startswith(r[0]) for what, bound in COMPARED for r in chosen)]
     with Loops(busy):
         for number in range(1, args.rounds + 1):
             began = time.monotonic()
