@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * opcodes -d DEVICE -g GID [-m] [ADDRESS]: the requester of each row of opcodes_rows.h, and without ADDRESS its responder, which listens.
- * -m: also rows with misaligned atomics, which the stock provider of rxe refuses to post. Each row has QPs of its own. The requester prints a line for each row and end: its work completions, the state in which the row
+ * opcodes -d DEVICE -g GID [-m] [-n TIMES] [ADDRESS]: the requester of each row of opcodes_rows.h, and without ADDRESS its responder, which
+ * listens. -m: also rows with misaligned atomics, which the stock provider of rxe refuses to post. -n: only rows of RC without errors, so often:
+ * they must end alike over a link that loses packets. Each row has QPs of its own. The requester prints a line for each row and end: its work completions, the state in which the row
  * left its QP, and whether memory has the bytes that it should have.
  */
 #include <arpa/inet.h>
@@ -20,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "opcodes_rows.h"
+
 #define CHECK(ok) \
 	do { \
 		if (!(ok)) { \
@@ -31,59 +34,12 @@
 #define PORT "18515"
 #define STUCK 60 /* seconds */
 #define SLOT (32 * 1024)
-#define MAX_WRS 3
 #define AREA (MAX_WRS * SLOT)
 #define ARENA (3 * AREA) /* what is sent or comes back, what peers reach, receives */
 #define GRH 40
 #define QKEY 0x1ee7
 #define INLINE 64
 #define IMM 0xfeedf00d
-
-enum key { GOOD_KEY, UNKNOWN_KEY, LOCAL_ONLY_KEY, READ_ONLY_KEY, WINDOW_KEY };
-
-/* Flags of a work request. */
-enum {
-	BAD_LKEY = 1 << 0,
-	TWO_SGES = 1 << 1,
-	BEYOND = 1 << 2, /* the last byte is outside of the MR */
-	MISALIGNED = 1 << 3,
-	OTHER_QKEY = 1 << 4,
-	SENT_INLINE = 1 << 5,
-	UNSIGNALED = 1 << 6,
-	FENCED = 1 << 7,
-	SOLICITED = 1 << 8,
-	WITHOUT_EFFECT = 1 << 9, /* changes no memory */
-};
-
-/* Flags of a row. */
-enum {
-	WITH_SRQ = 1 << 0,
-	BAD_RECV_LKEY = 1 << 1,
-	REQUESTER_FAILS = 1 << 2, /* the row takes this end's QP out of the state RTS */
-	RESPONDER_FAILS = 1 << 3,
-	PEER_IS_GONE = 1 << 4, /* destroyed */
-	PEER_IS_RESET = 1 << 5,
-	NO_QP_ACCESS = 1 << 6, /* the responder's QP permits nothing */
-	WITH_WINDOW = 1 << 7, /* the responder binds a memory window */
-};
-
-struct wr {
-	enum ibv_wr_opcode opcode;
-	uint32_t length;
-	enum key key;
-	unsigned int flags;
-};
-
-static const struct row {
-	const char *name;
-	enum ibv_qp_type type;
-	unsigned int flags, receives, receive_length;
-	unsigned int arrive; /* how many receives end by what the requester sends */
-	unsigned int num;
-	struct wr wr[MAX_WRS];
-} rows[] = {
-#include "opcodes_rows.h"
-}, *row;
 
 struct address { /* of a row's QP */
 	uint32_t qpn, psn;
@@ -92,6 +48,7 @@ struct address { /* of a row's QP */
 	uint32_t rkey[WINDOW_KEY + 1];
 };
 
+static const struct row *row;
 static bool requests;
 static int peer_fd;
 static uint8_t *arena, *model, *peers_model;
@@ -573,26 +530,39 @@ static void run_row(void)
 		printf("%s: requester:%s\n%s: responder:%s\n", row->name, report, row->name, theirs);
 }
 
+/* times: 0: all rows once. */
+static bool is_asked(bool misaligned, int times)
+{
+	const unsigned int errors = REQUESTER_FAILS | RESPONDER_FAILS | PEER_IS_GONE | PEER_IS_RESET;
+
+	if (row->wr[0].flags & MISALIGNED)
+		return misaligned;
+	return !times || (row->type == IBV_QPT_RC && !(row->flags & errors));
+}
+
 int main(int argc, char **argv)
 {
 	const char *device = NULL;
 	bool misaligned = false;
-	int option;
+	int option, times = 0;
 
 	row = rows;
-	while ((option = getopt(argc, argv, "d:g:m")) > 0) {
+	while ((option = getopt(argc, argv, "d:g:mn:")) > 0) {
 		if (option == 'd')
 			device = optarg;
 		else if (option == 'g')
 			gid_index = atoi(optarg);
+		else if (option == 'n')
+			times = atoi(optarg);
 		else
 			misaligned = true;
 	}
 	requests = optind < argc;
 	open_device(device);
 	meet(argv[optind]);
-	for (; row < rows + sizeof(rows) / sizeof(*rows); row++)
-		if (misaligned || !(row->wr[0].flags & MISALIGNED))
-			run_row();
+	for (int n = 0; n < times || !n; n++)
+		for (row = rows; row < rows + sizeof(rows) / sizeof(*rows); row++)
+			if (is_asked(misaligned, times))
+				run_row();
 	return 0;
 }

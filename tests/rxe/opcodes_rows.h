@@ -1,6 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The rows of opcodes.c. */
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+#define MAX_WRS 3
+
+enum key { GOOD_KEY, UNKNOWN_KEY, LOCAL_ONLY_KEY, READ_ONLY_KEY, WINDOW_KEY };
+
+/* Flags of a work request. */
+enum {
+	BAD_LKEY = 1 << 0,
+	TWO_SGES = 1 << 1,
+	BEYOND = 1 << 2, /* the last byte is outside of the MR */
+	MISALIGNED = 1 << 3,
+	OTHER_QKEY = 1 << 4,
+	SENT_INLINE = 1 << 5,
+	UNSIGNALED = 1 << 6,
+	FENCED = 1 << 7,
+	SOLICITED = 1 << 8,
+	WITHOUT_EFFECT = 1 << 9, /* changes no memory */
+};
+
+/* Flags of a row. */
+enum {
+	WITH_SRQ = 1 << 0,
+	BAD_RECV_LKEY = 1 << 1,
+	REQUESTER_FAILS = 1 << 2, /* the row takes this end's QP out of the state RTS */
+	RESPONDER_FAILS = 1 << 3,
+	PEER_IS_GONE = 1 << 4, /* destroyed */
+	PEER_IS_RESET = 1 << 5,
+	NO_QP_ACCESS = 1 << 6, /* the responder's QP permits nothing */
+	WITH_WINDOW = 1 << 7, /* the responder binds a memory window */
+};
+
+struct wr {
+	enum ibv_wr_opcode opcode;
+	uint32_t length;
+	enum key key;
+	unsigned int flags;
+};
+
+struct row {
+	const char *name;
+	enum ibv_qp_type type;
+	unsigned int flags, receives, receive_length;
+	unsigned int arrive; /* how many receives end by what the requester sends */
+	unsigned int num;
+	struct wr wr[MAX_WRS];
+};
+
 /* clang-format off */
-/* The rows of opcodes.c: { name, QP type, flags, receives, their length, how many arrive, requests, { opcode, length, key, flags } }. */
 
 #define ROW_OK(name, type, op, length, ...) { name, type, 0, 0, 0, 0, 1, { { op, length, GOOD_KEY, ##__VA_ARGS__ } } }
 #define ROW_OK_RECV(name, type, op, length, ...) { name, type, 0, 1, 8192, 1, 1, { { op, length, GOOD_KEY, ##__VA_ARGS__ } } }
@@ -9,6 +58,7 @@
 	{ name, IBV_QPT_RC, REQUESTER_FAILS | RESPONDER_FAILS | (flags), 1, 64, 0, 2, \
 	  { { op, length, key, WITHOUT_EFFECT | (__VA_ARGS__ + 0) }, { IBV_WR_RDMA_WRITE, 8, GOOD_KEY, WITHOUT_EFFECT } } }
 
+static const struct row rows[] = {
 /* RC */
 ROW_OK_RECV("RC SEND", IBV_QPT_RC, IBV_WR_SEND, 100),
 ROW_OK_RECV("RC SEND of several packets", IBV_QPT_RC, IBV_WR_SEND, 5001),
@@ -101,3 +151,4 @@ ROW_OK_RECV("UD SEND inline", IBV_QPT_UD, IBV_WR_SEND, 40, SENT_INLINE),
 { "UD SEND, another Q_Key", IBV_QPT_UD, 0, 1, 64, 1, 2,
   { { IBV_WR_SEND, 64, GOOD_KEY, OTHER_QKEY | WITHOUT_EFFECT }, { IBV_WR_SEND, 10 } } },
 { "UD SEND, longer than the MTU", IBV_QPT_UD, 0, 0, 0, 0, 1, { { IBV_WR_SEND, 5000, GOOD_KEY, WITHOUT_EFFECT } } },
+};

@@ -67,12 +67,30 @@ def fixture_link():
     net.close()
 
 
-@pytest.mark.skipif(not LONG, reason="takes minutes; UVERBSD_LONG=1")
-@pytest.mark.parametrize("trouble", ["delay 0", "loss 0.1%", "loss 1%", "loss 5%", "duplicate 3%", "delay 1ms reorder 25% 50%",
-                                     "delay 10ms"])
+TROUBLES = pytest.mark.parametrize("trouble", ["delay 0", "loss 0.1%", "loss 1%", "loss 5%", "duplicate 3%",
+                                                "delay 1ms reorder 25% 50%", "delay 10ms"])
+SLOW = pytest.mark.skipif(not LONG, reason="takes minutes; UVERBSD_LONG=1")
+
+
+def trouble_both(link, trouble):
+    for number in (0, 1):
+        link.trouble(number, *trouble.split())
+
+
+@SLOW
+@TROUBLES
 @pytest.mark.parametrize("program", ["ibv_rc_pingpong -c -n 200 -g 0", "ib_write_bw -s 65536 -n 50 -F -x 0",
                                      "ib_read_bw -s 65536 -n 50 -F -x 0"])
 def test_payload_survives_what_a_link_does(link, program, trouble):
-    for number in (0, 1):
-        link.trouble(number, *trouble.split())
+    trouble_both(link, trouble)
     print(link.pair(run_at(0), run_at(1), program.split()))
+
+
+@SLOW
+@TROUBLES
+def test_each_opcode_does_the_same_whatever_a_link_does(link, trouble):
+    """All bytes of both ends are compared: a WRITE or an atomic that came twice would show, too."""
+    ends = [end(run_at(number), "-d rxe0 -g 0") for number in (0, 1)]
+    least = link.pair(*ends, [BUILD / "tests/rxe/opcodes", "-n", "1"])
+    trouble_both(link, trouble)
+    assert link.pair(*ends, [BUILD / "tests/rxe/opcodes", "-n", "10"]) == least * 10
