@@ -55,6 +55,11 @@ static int echo(int file)
 	}
 }
 
+static void client_ended(int sig)
+{
+	_exit(0);
+}
+
 static int carry(const pid_t *ends, int inotify, const int *watches)
 {
 	char data[MESSAGE];
@@ -106,6 +111,7 @@ int main(void)
 			return 1;
 		return end == SENDER ? bench_serve(all, &files[SENDER]) : echo(files[ECHOER]);
 	}
+	signal(SIGCHLD, client_ended);
 	close(STDIN_FILENO);
 	setsid(); /* as the engine */
 	return carry(ends, inotify, watches);
