@@ -504,6 +504,19 @@ START_TEST(test_client_never_waits_for_requests_that_are_not_so_large)
 }
 END_TEST
 
+/* It goes on polling in any case. */
+START_TEST(test_client_whose_doorbells_nobody_answers_never_waits)
+{
+	bool waits;
+
+	crowd();
+	a->qp->sq->unanswered = true;
+	waits = is_crowded_by(LARGE, 2);
+	a->qp->sq->unanswered = false;
+	ck_assert(!waits);
+}
+END_TEST
+
 /* Makes the user's thread slow, so that a doorbell finds it at work. */
 static void write_slowly(void)
 {
@@ -608,6 +621,7 @@ int main(void)
 	tcase_add_test(t, test_no_client_waits_where_cpus_are_free);
 	tcase_add_test(t, test_runs_too_short_to_tell_make_no_client_wait);
 	tcase_add_test(t, test_client_never_waits_for_requests_that_are_not_so_large);
+	tcase_add_test(t, test_client_whose_doorbells_nobody_answers_never_waits);
 	tcase_add_test(t, test_doorbell_takes_the_queue_back_where_cpus_are_short);
 	tcase_add_test(t, test_doorbell_leaves_the_queue_to_its_thread_where_cpus_are_free);
 	tcase_add_test(t, test_no_request_is_lost_where_cpus_are_short);

@@ -49,7 +49,7 @@ void soft_stream_run_begins(struct soft_qp *qp, struct soft_budget *budget)
 }
 
 /*
- * Did the user's thread have to share its CPU? Beside a client and a peer that both poll, on two CPUs, it had half of one. Beside a client
+ * Did the user's thread have to share its CPU, and would the client give its own away by waiting for its doorbell? Beside a client and a peer that both poll, on two CPUs, it had half of one. Beside a client
  * that polls, and its doorbells' thread, it has most of one.
  */
 static bool stream_run_was_crowded(const struct soft_qp *qp, const struct soft_budget *budget, uint64_t now)
@@ -57,8 +57,8 @@ static bool stream_run_was_crowded(const struct soft_qp *qp, const struct soft_b
 	const uint64_t ns = budget->run_ns ? now - budget->run_ns : 0;
 	uint64_t began = budget->run_cpu_ns;
 
-	return ns > qp->dev->fabric->crowded_run_ns && budget->bytes / budget->requests >= CROWDED_REQUEST &&
-	       uvd_thread_cpu_since(&began) < ns / 3 * 2;
+	return !qp->qp.sq->unanswered && ns > qp->dev->fabric->crowded_run_ns &&
+	       budget->bytes / budget->requests >= CROWDED_REQUEST && uvd_thread_cpu_since(&began) < ns / 3 * 2;
 }
 
 void soft_stream_run_ends(struct soft_qp *qp, const struct soft_budget *budget, unsigned int steps)
