@@ -121,6 +121,27 @@ UVD_REASON(DATAGRAM_SHORT, "datagram-short",
 UVD_REASON(DATAGRAM_NOWHERE, "datagram-nowhere", "a datagram to QP {qpn:x}, and there is no such QP",
 	   "send to the qp_num of a UD QP that has not been destroyed", "rxe_recv.c: hdr_check()")
 
+/* ---- messages of UC, whose sender learns nothing ------------------------------------------------------------------ */
+
+UVD_REASON(MESSAGE_STATE, "message-state", "a message came, and QP {qpn:x} is in {state:state}",
+	   "move it to RTR before its peer sends", "rxe_recv.c: check_type_state()")
+UVD_REASON(MESSAGE_TYPE, "message-type", "a message came, and QP {qpn:x} has another transport service than its sender",
+	   "connect QPs of one type", "rxe_recv.c: check_type_state()")
+UVD_REASON(MESSAGE_PEER, "message-peer", "a message came, and not from QP {other:x}, which QP {qpn:x} is connected to",
+	   "set dest_qp_num of each end to the number of the other", "IBTA 9.6.1.5")
+UVD_REASON(MESSAGE_ADDRESS, "message-address",
+	   "a message came, and the addresses of QP {qpn:x} and of its sender do not lead to each other",
+	   "set ah_attr of each end to the GID or LID of the other's port", "rxe_recv.c: check_addr()")
+UVD_REASON(MESSAGE_PKEY, "message-pkey", "a message with the P_Key {came:x} came, and QP {qpn:x} has {own:x}",
+	   "use P_Keys of one partition, of which one at least is a full member", "rxe_recv.c: check_keys()")
+UVD_REASON(MESSAGE_NO_RECEIVE, "message-no-receive", "a message came, and no receive was posted at QP {qpn:x}",
+	   "post receives before the peer sends: UC repeats nothing", "rxe_resp.c: check_resource()")
+UVD_REASON(MESSAGE_GAP, "message-gap",
+	   "packets before PSN {psn} are missing or out of order: QP {qpn:x} drops their message",
+	   "use an RC QP if no message may be lost: UC repeats nothing", "rxe_resp.c: check_psn(), IBTA 9.8.3")
+UVD_REASON(MESSAGE_NOWHERE, "message-nowhere", "a message to QP {qpn:x}, and there is no such QP",
+	   "set dest_qp_num to the qp_num of a UC QP that has not been destroyed", "rxe_recv.c: hdr_check()")
+
 /* ---- events and queues -------------------------------------------------------------------------------------------- */
 
 UVD_REASON(CQ_OVERRUN, "cq-overrun", "a completion came and the CQ has {cqe} entries, all in use: it is lost",

@@ -107,6 +107,7 @@ START_TEST(test_packets_of_another_mtu_are_dropped_by_uc)
 	send_small(a, b, IBV_WR_RDMA_WRITE, 256);
 	expect(a->scq, 0xa, IBV_WC_SUCCESS);
 	wait_until(b->buf[255] == 0x11);
+	responder_has_told(_i ? 1024 : 256);
 }
 END_TEST
 

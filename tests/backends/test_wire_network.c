@@ -17,6 +17,7 @@ static struct uvd_account *account;
 static atomic_uint asked, held;
 static _Atomic uint64_t hold_ns, delay_ns; /* 0: packets are not held, or not delayed */
 static atomic_uint hold_each; /* how many packets come to one that is held */
+static atomic_uint lost; /* the number of the packet that is lost, from 1 on; 0: none */
 
 static void decide(struct uvd_message *message)
 {
@@ -24,6 +25,8 @@ static void decide(struct uvd_message *message)
 
 	ck_assert(message->is_packet);
 	message->delay_ns = delay_ns;
+	if (n + 1 == lost)
+		message->fate = UVD_FATE_LOSE;
 	if (!hold_ns || n % hold_each || !message->may_hold)
 		return;
 	held++;
@@ -45,6 +48,7 @@ static void setup(void)
 	a->side->context->account = account;
 	asked = held = 0;
 	hold_ns = delay_ns = 0;
+	lost = 0;
 	hold_each = 3;
 	for (int i = 0; i < BUF_SIZE; i++)
 		a->buf[i] = i / 1000;
@@ -117,6 +121,101 @@ START_TEST(test_held_packet_without_another_arrives_after_its_time)
 	transfer(a, IBV_WR_SEND, 1000);
 	expect(b->rcq, 1, IBV_WC_SUCCESS);
 	ck_assert_uint_eq(held, 1);
+}
+END_TEST
+
+/* Two messages of this length, in packets of 1024 bytes, and one of one packet. */
+static const struct {
+	unsigned int length, lost, receives, arrive;
+	const char *code, *text; /* %x: the PSN that came, then the number of the QP */
+	unsigned int psn;
+} uc_drops[] = {
+	{ 4000, 0, 3, 3, NULL },
+	{ 4000, 1, 3, 2, "message-gap",
+	  "packets before PSN %u are missing or out of order: QP 0x%x drops their message", 1 },
+	{ 4000, 3, 3, 2, "message-gap",
+	  "packets before PSN %u are missing or out of order: QP 0x%x drops their message", 3 },
+	{ 4000, 4, 3, 2, "message-gap",
+	  "packets before PSN %u are missing or out of order: QP 0x%x drops their message", 4 },
+	{ LENGTH, 0, 0, 0, "message-no-receive", "no receive was posted at QP 0x%2$x", 0 },
+};
+
+/* The rest of a message whose beginning is dropped is no gap. */
+START_TEST(test_dropped_uc_messages_are_explained_once_by_their_reason)
+{
+	const unsigned int psn = (a->psn + uc_drops[_i].psn) & UVD_PSN_MASK;
+	char text[128];
+
+	lost = uc_drops[_i].lost;
+	bed_connect(&bed, IBV_QPT_UC);
+	for (unsigned int i = 0; i < uc_drops[_i].receives; i++)
+		ck_assert_int_eq(post_recv_at(b, i, 8192, 4000), 0);
+	b->buf[0] = 1;
+	for (unsigned int i = 0; i < 3; i++)
+		transfer(a, IBV_WR_SEND, i < 2 ? uc_drops[_i].length : 10);
+	transfer(a, IBV_WR_RDMA_WRITE, 1);
+	for (unsigned int i = 0; i < uc_drops[_i].arrive; i++)
+		expect(b->rcq, i, IBV_WC_SUCCESS);
+	wait_until(!*(volatile char *)b->buf);
+	if (uc_drops[_i].code) {
+		snprintf(text, sizeof(text), uc_drops[_i].text, psn, b->qp->qp_num);
+		ck_assert_msg(was_told(b, text), "%s", text);
+	}
+	ck_assert_uint_eq(times_explained(b, "message-gap") + times_explained(b, "message-no-receive") +
+				  times_explained(b, "packets") + times_explained(b, "recv-short"),
+			  !!uc_drops[_i].code);
+}
+END_TEST
+
+struct uc_packet {
+	uint8_t operation;
+	uint32_t length, payload; /* length: of the message, as a first packet tells it */
+};
+
+/* b gets a packet of its peer's address. */
+static void packet_comes(const struct uc_packet *packet, uint32_t psn)
+{
+	struct soft_qp *qp = soft_qp(b->qp);
+	const struct uvd_packet p = {
+		.opcode = UVD_TRANSPORT_UC | packet->operation,
+		.pkey = 0xffff,
+		.dest_qpn = b->qp->qp_num,
+		.psn = psn,
+		.va = (uintptr_t)b->buf,
+		.rkey = b->mr->rkey,
+		.length = packet->length,
+		.payload = (const uint8_t *)a->buf,
+		.payload_len = packet->payload,
+	};
+	const struct uvd_socket_in in = { .from = qp->wire->peer };
+
+	if (wire_deliver(qp, qp->wire->socket, &in, &p))
+		wire_defer(qp);
+}
+
+static const struct {
+	struct uc_packet packets[2];
+} contradictions[] = {
+	{ { { UVD_SEND_FIRST, 0, 1024 }, { UVD_RDMA_WRITE_LAST, 0, 10 } } },
+	{ { { UVD_RDMA_WRITE_FIRST, 1034, 1024 }, { UVD_SEND_LAST, 0, 10 } } },
+	{ { { UVD_RDMA_WRITE_FIRST, 1034, 1024 }, { UVD_RDMA_WRITE_LAST, 0, 11 } } },
+	{ { { UVD_RDMA_WRITE_FIRST, 1024, 1024 }, { UVD_RDMA_WRITE_LAST, 0, 1 } } },
+	{ { { UVD_SEND_FIRST, 0, 1000 }, { UVD_SEND_LAST, 0, 1 } } },
+};
+
+START_TEST(test_uc_packets_that_contradict_each_other_are_explained_as_such)
+{
+	char text[64];
+
+	bed_connect(&bed, IBV_QPT_UC);
+	ck_assert_int_eq(post_recv_at(b, 1, 8192, 4000), 0);
+	for (unsigned int i = 0; i < 2; i++)
+		packet_comes(&contradictions[_i].packets[i], 77 + i);
+	wait_until(was_explained(b, "packets"));
+	transfer(a, IBV_WR_SEND, 1);
+	expect(b->rcq, 1, IBV_WC_SUCCESS);
+	snprintf(text, sizeof(text), "packets of QP 0x%x contradict each other", a->qp->qp_num);
+	ck_assert(was_told(b, text) && times_explained(b, "packets") == 1 && !was_explained(b, "message-gap"));
 }
 END_TEST
 
@@ -234,6 +333,8 @@ int main(void)
 	tcase_add_loop_test(t, test_payload_survives_another_order, 0, 6);
 	tcase_add_test(t, test_held_packet_arrives_behind_the_next);
 	tcase_add_test(t, test_held_packet_without_another_arrives_after_its_time);
+	tcase_add_loop_test(t, test_dropped_uc_messages_are_explained_once_by_their_reason, 0, 5);
+	tcase_add_loop_test(t, test_uc_packets_that_contradict_each_other_are_explained_as_such, 0, 5);
 	tcase_add_loop_test(t, test_each_packet_takes_its_delay, 0, 2);
 	tcase_add_loop_test(t, test_delayed_packets_arrive_without_their_qp, 0, 2);
 	tcase_add_test(t, test_delayed_packets_are_charged_until_they_are_sent);

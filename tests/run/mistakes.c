@@ -336,6 +336,17 @@ static void datagram_nowhere(void)
 	plan.dest_a = 0x1000;
 }
 
+static void uc_no_receive(void)
+{
+	plan.type_a = plan.type_b = IBV_QPT_UC;
+	plan.receives = 0;
+}
+static void uc_r_key_of_other_pd(void)
+{
+	r_key_of_other_pd();
+	plan.type_a = plan.type_b = IBV_QPT_UC;
+}
+
 /* ---- mistakes: windows ------------------------------------------------------------------------------------------- */
 
 static void bind(struct ibv_qp *qp, struct ibv_mw *mw, unsigned int access, size_t length)
@@ -493,6 +504,8 @@ static const struct mistake {
 	MISTAKE(datagram_qkey),
 	MISTAKE(datagram_short),
 	MISTAKE(datagram_nowhere),
+	MISTAKE(uc_no_receive),
+	MISTAKE(uc_r_key_of_other_pd),
 	MISTAKE(invalidate_region),
 	MISTAKE(send_invalidates_region),
 	{ "window_of_other_qp", window_of_other_qp, true },

@@ -63,6 +63,8 @@ EXPECTED = {
     "datagram_short": [("b", "dropped", "datagram-short", "104 bytes came, with the 40 of its header, for a receive of 64",
                         "post receives that are 40 bytes longer")],
     "datagram_nowhere": [("a", "dropped", "datagram-nowhere", "there is no such QP", "send to the qp_num of a UD QP")],
+    "uc_no_receive": [("b", "dropped", "message-no-receive", "no receive was posted at QP {b}", "post receives before the peer sends")],
+    "uc_r_key_of_other_pd": [("b", "dropped", "key-other-pd", "belongs to another PD", PD)],
     "invalidate_region": [("a", "MW_BIND_ERR", "invalidate-refused", "no window that this QP can invalidate",
                            "invalidate a type 2 window")],
     "send_invalidates_region": [("b", "REM_INV_REQ_ERR", "invalidate-key", "no window that a SEND can invalidate",

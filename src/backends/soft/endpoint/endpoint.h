@@ -77,8 +77,8 @@ struct soft_qp {
 	bool r_nak; /* the peer got an RNR NAK: kick it when a receive is posted */
 	bool r_established, r_last_wqe; /* COMM_EST, QP_LAST_WQE_REACHED: already reported */
 	bool r_silent; /* its process has exited: it answers no requests */
-	uint8_t r_told; /* bits of enum soft_drop: such a datagram has been explained since the last reset */
-	bool s_told; /* a datagram that led to no QP has */
+	uint16_t r_told; /* bits of enum soft_drop: such a drop has been explained since the last reset */
+	bool s_told; /* a message that led to no QP has */
 	uint32_t r_psn;
 	uint32_t r_msn; /* requests that it has carried out, if the traffic is captured */
 
@@ -232,6 +232,16 @@ static inline bool soft_op_brings_back(enum ibv_wr_opcode opcode)
 static inline bool soft_op_takes_receive(enum ibv_wr_opcode opcode)
 {
 	return soft_op_is_send(opcode) || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/* The right that both the QP and the MR must grant; 0: none is needed. */
+static inline unsigned int soft_op_right(enum ibv_wr_opcode opcode)
+{
+	if (soft_op_is_send(opcode))
+		return 0;
+	if (soft_op_is_atomic(opcode))
+		return IBV_ACCESS_REMOTE_ATOMIC;
+	return opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 }
 
 /* A request, copied under the requester's lock. */
@@ -464,13 +474,38 @@ void soft_silence_put(struct soft_silence *silence);
 void soft_explain_drop(const struct soft_silence *silence, struct soft_due *due);
 /* Returns why a responder of the requester's own user has refused the mover's request, or NULL. */
 const struct uvd_why *soft_why_refused(const struct soft_mover *m, const struct soft_qp *requester);
+/* Why a request's r_key, or the length of its packets, does not serve it. Caller has claimed the QP. */
+struct uvd_why soft_why_r_key(struct soft_qp *qp, const struct soft_arrival *arrival);
+struct uvd_why soft_why_mtu(struct soft_qp *qp, const struct soft_arrival *arrival);
+
+/* Why a UC or UD QP drops a message. */
+enum soft_drop {
+	SOFT_DROP_STATE,
+	SOFT_DROP_TYPE,
+	SOFT_DROP_ADDRESS,
+	SOFT_DROP_PKEY,
+	SOFT_DROP_QKEY,
+	SOFT_DROP_PEER,
+	SOFT_DROP_NO_RECEIVE,
+	SOFT_DROP_SHORT,
+	/* These are not found by a look at the QP: */
+	SOFT_DROP_MTU,
+	SOFT_DROP_ACCESS,
+	SOFT_DROP_KEY,
+	SOFT_DROP_MEMORY,
+	SOFT_DROP_GAP,
+	SOFT_DROP_PACKETS,
+	SOFT_DROP_LOOK, /* look at the QP. It may show no fault of a client's, or one that is explained elsewhere */
+};
+
 /*
- * Explains to the user of a UD QP, which was claimed, why it drops this datagram: once for each reason between two resets, as nobody
- * repeats datagrams, and a peer can send many.
+ * Explains to the user of the QP, which was claimed or has s_busy, why it drops this message: once for each `drop` between two resets, as
+ * nobody repeats such messages, and a peer can send many.
  */
-void soft_explain_datagram(struct soft_qp *qp, const struct soft_arrival *arrival, struct soft_due *due);
+void soft_explain_message(struct soft_qp *qp, const struct soft_arrival *arrival, enum soft_drop drop,
+			  struct soft_due *due);
 /*
- * Explains to the user of the mover's requester, also once, that a datagram led to no QP. Not if several users have QPs: nobody learns
+ * Explains to the user of the mover's requester, also once, that a message led to no QP. Not if several users have QPs: nobody learns
  * from a missing line that another one has a QP with that number. Caller holds no lock.
  */
 void soft_explain_nowhere(struct soft_mover *m, uint32_t qpn);

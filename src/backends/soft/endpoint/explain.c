@@ -202,18 +202,30 @@ void soft_explain_recv(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_e
 	soft_due_explain(due, e);
 }
 
-/* ---- datagrams, which are dropped in silence --------------------------------------------------------------------- */
+/* ---- messages of UC and UD, which are dropped in silence --------------------------------------------------------- */
 
-enum soft_drop {
-	DROP_STATE,
-	DROP_TYPE,
-	DROP_ADDRESS,
-	DROP_PKEY,
-	DROP_QKEY,
-	DROP_NO_RECEIVE,
-	DROP_SHORT,
-	DROP_OTHER, /* no fault of a client's, or one that is explained elsewhere */
-};
+struct uvd_why soft_why_r_key(struct soft_qp *qp, const struct soft_arrival *arrival)
+{
+	const struct soft_key_use use = {
+		.pd = soft_target_pd(qp),
+		.which = "r_key",
+		.is_remote = true,
+		.qpn = qp->qp.qp_num,
+		.key = arrival->rkey,
+		.addr = arrival->remote_addr,
+		.length = arrival->length,
+		.access = soft_op_right(arrival->opcode),
+	};
+	const struct uvd_why why = soft_why_key(&use);
+
+	/* The key may have become valid since. */
+	return why.reason ? why : uvd_why(KEY_UNKNOWN, { arrival->rkey }, { .word = "r_key" });
+}
+
+struct uvd_why soft_why_mtu(struct soft_qp *qp, const struct soft_arrival *arrival)
+{
+	return uvd_why(PATH_MTU, { 128u << arrival->mtu }, { qp->qp.qp_num }, { 128u << qp->attr.path_mtu });
+}
 
 /* Looks in the order of soft_recv_admits(). */
 static enum soft_drop drop_of(struct soft_qp *qp, const struct soft_arrival *arrival)
@@ -221,68 +233,128 @@ static enum soft_drop drop_of(struct soft_qp *qp, const struct soft_arrival *arr
 	const struct uvd_port_config *port;
 
 	if (qp->state == IBV_QPS_ERR)
-		return DROP_OTHER;
+		return SOFT_DROP_LOOK;
 	if (!soft_can_receive(qp->state))
-		return DROP_STATE;
+		return SOFT_DROP_STATE;
 	if (!soft_peer_types(qp->qp.qp_type, arrival->qp_type))
-		return DROP_TYPE;
+		return SOFT_DROP_TYPE;
 	port = soft_qp_port(qp);
 	if (!soft_arrival_is_linked(arrival, port))
-		return DROP_OTHER;
+		return SOFT_DROP_LOOK;
 	if (arrival->port && !arrival->is_multicast && !soft_port_reaches(arrival->port, &arrival->ah, port))
-		return DROP_ADDRESS;
+		return SOFT_DROP_ADDRESS;
 	if (!soft_same_partition(soft_port_pkey(port, qp->attr.pkey_index), arrival->pkey))
-		return DROP_PKEY;
-	if (qp->attr.qkey != arrival->qkey)
-		return DROP_QKEY;
-	return qp->r_taken ? DROP_SHORT : DROP_NO_RECEIVE;
+		return SOFT_DROP_PKEY;
+	if (qp->qp.qp_type == IBV_QPT_UD && qp->attr.qkey != arrival->qkey)
+		return SOFT_DROP_QKEY;
+	if (qp->qp.qp_type == IBV_QPT_UC && qp->attr.dest_qp_num != arrival->src_qpn)
+		return SOFT_DROP_PEER;
+	if (!soft_recv_admits(qp, arrival))
+		return SOFT_DROP_ADDRESS;
+	return qp->r_taken ? SOFT_DROP_SHORT : SOFT_DROP_NO_RECEIVE;
 }
 
-static struct uvd_why why_drop(struct soft_qp *qp, const struct soft_arrival *arrival, enum soft_drop drop)
+static uint16_t own_pkey(struct soft_qp *qp)
+{
+	return soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index);
+}
+
+/* The list of a receive is at fault, or the memory that an R_Key names. */
+static struct uvd_why why_memory(struct soft_qp *qp, const struct soft_arrival *arrival)
+{
+	const struct soft_list list = soft_recv_list(qp);
+
+	return soft_op_is_send(arrival->opcode) ? soft_why_list(&list)
+						: uvd_why(MEMORY_GONE, { .word = "r_key" }, { arrival->rkey });
+}
+
+static struct uvd_why why_datagram(struct soft_qp *qp, const struct soft_arrival *arrival, enum soft_drop drop)
 {
 	const uint32_t qpn = qp->qp.qp_num;
 	struct soft_list list;
 
 	switch (drop) {
-	case DROP_STATE:
+	case SOFT_DROP_STATE:
 		return uvd_why(DATAGRAM_STATE, { qpn }, { qp->state });
-	case DROP_TYPE:
+	case SOFT_DROP_TYPE:
 		return uvd_why(DATAGRAM_TYPE, { qpn });
-	case DROP_ADDRESS:
+	case SOFT_DROP_ADDRESS:
 		return uvd_why(DATAGRAM_ADDRESS, { qpn });
-	case DROP_PKEY:
-		return uvd_why(DATAGRAM_PKEY, { arrival->pkey }, { qpn },
-			       { soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index) });
-	case DROP_QKEY:
+	case SOFT_DROP_PKEY:
+		return uvd_why(DATAGRAM_PKEY, { arrival->pkey }, { qpn }, { own_pkey(qp) });
+	case SOFT_DROP_QKEY:
 		return uvd_why(DATAGRAM_QKEY, { arrival->qkey }, { qpn }, { qp->attr.qkey });
-	case DROP_SHORT:
+	case SOFT_DROP_SHORT:
 		list = soft_recv_list(qp);
 		return uvd_why(DATAGRAM_SHORT, { arrival->length + 40 }, { soft_sge_length(list.sge, list.num_sge) });
+	case SOFT_DROP_MEMORY:
+		return why_memory(qp, arrival);
 	default:
 		return uvd_why(DATAGRAM_NO_RECEIVE, { qpn });
 	}
 }
 
-void soft_explain_datagram(struct soft_qp *qp, const struct soft_arrival *arrival, struct soft_due *due)
+static struct uvd_why why_uc(struct soft_qp *qp, const struct soft_arrival *arrival, enum soft_drop drop)
 {
-	const enum soft_drop drop = drop_of(qp, arrival);
+	const uint32_t qpn = qp->qp.qp_num;
+	struct soft_list list;
 
-	if (drop == DROP_OTHER || qp->r_told >> drop & 1 || !qp->qp.pd)
+	switch (drop) {
+	case SOFT_DROP_STATE:
+		return uvd_why(MESSAGE_STATE, { qpn }, { qp->state });
+	case SOFT_DROP_TYPE:
+		return uvd_why(MESSAGE_TYPE, { qpn });
+	case SOFT_DROP_ADDRESS:
+		return uvd_why(MESSAGE_ADDRESS, { qpn });
+	case SOFT_DROP_PKEY:
+		return uvd_why(MESSAGE_PKEY, { arrival->pkey }, { qpn }, { own_pkey(qp) });
+	case SOFT_DROP_PEER:
+		return uvd_why(MESSAGE_PEER, { qp->attr.dest_qp_num }, { qpn });
+	case SOFT_DROP_SHORT:
+		list = soft_recv_list(qp);
+		return uvd_why(RECV_SHORT, { arrival->length }, { soft_sge_length(list.sge, list.num_sge) });
+	case SOFT_DROP_MTU:
+		return soft_why_mtu(qp, arrival);
+	case SOFT_DROP_ACCESS:
+		return uvd_why(QP_ACCESS, { qpn }, { soft_op_right(arrival->opcode) });
+	case SOFT_DROP_KEY:
+		return soft_why_r_key(qp, arrival);
+	case SOFT_DROP_MEMORY:
+		return why_memory(qp, arrival);
+	case SOFT_DROP_GAP:
+		return uvd_why(MESSAGE_GAP, { arrival->psn }, { qpn });
+	case SOFT_DROP_PACKETS:
+		return uvd_why(PACKETS, { qp->attr.dest_qp_num });
+	default:
+		return uvd_why(MESSAGE_NO_RECEIVE, { qpn });
+	}
+}
+
+void soft_explain_message(struct soft_qp *qp, const struct soft_arrival *arrival, enum soft_drop drop,
+			  struct soft_due *due)
+{
+	if (drop == SOFT_DROP_LOOK)
+		drop = drop_of(qp, arrival);
+	if (drop == SOFT_DROP_LOOK || qp->r_told >> drop & 1 || !qp->qp.pd)
 		return;
 	qp->r_told |= 1 << drop;
-	explain_drop(qp, why_drop(qp, arrival, drop), due);
+	explain_drop(qp, arrival->qp_type == IBV_QPT_UC ? why_uc(qp, arrival, drop) : why_datagram(qp, arrival, drop),
+		     due);
 }
 
 void soft_explain_nowhere(struct soft_mover *m, uint32_t qpn)
 {
 	struct soft_due due = { .num_cqs = 0 };
 	struct soft_qp *qp = m->requester.qp;
+	struct uvd_why why = uvd_why(DATAGRAM_NOWHERE, { qpn });
 
 	if (atomic_load_explicit(&qp->dev->fabric->is_shared, memory_order_relaxed))
 		return;
+	if (qp->qp.qp_type == IBV_QPT_UC)
+		why = uvd_why(MESSAGE_NOWHERE, { qpn });
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->s_told && qp->state != IBV_QPS_RESET)
-		explain_drop(qp, uvd_why(DATAGRAM_NOWHERE, { qpn }), &due);
+		explain_drop(qp, why, &due);
 	qp->s_told = true;
 	pthread_mutex_unlock(&qp->lock);
 	soft_due_run(&due);

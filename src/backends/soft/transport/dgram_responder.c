@@ -51,7 +51,7 @@ static bool ud_admits(struct soft_inbound *in)
 	if (soft_recv_admits(in->qp, in->arrival) &&
 	    soft_recv_take_for(in->qp, in->arrival->length + SOFT_GRH_BYTES, true, &in->due))
 		return true;
-	soft_explain_datagram(in->qp, in->arrival, &in->due);
+	soft_explain_message(in->qp, in->arrival, SOFT_DROP_LOOK, &in->due);
 	return false;
 }
 
@@ -80,6 +80,8 @@ static bool dgram_fill(struct soft_inbound *in, uint32_t offset, uint8_t *bytes,
 	if (!in->m->responder.qp)
 		return false;
 	pthread_mutex_lock(&in->qp->lock);
+	if (err == SOFT_COPY_BAD && !soft_gone(in->qp))
+		soft_explain_message(in->qp, in->arrival, SOFT_DROP_MEMORY, &in->due);
 	return !err && !soft_gone(in->qp);
 }
 

@@ -37,16 +37,6 @@ static bool is_xrc(const struct soft_qp *qp)
 	return qp->qp.qp_type == IBV_QPT_XRC_RECV;
 }
 
-/* The right that both the QP and the MR must grant; 0: none is needed. */
-static unsigned int right_needed(const struct soft_arrival *arrival)
-{
-	if (soft_op_is_send(arrival->opcode))
-		return 0;
-	if (soft_op_is_atomic(arrival->opcode))
-		return IBV_ACCESS_REMOTE_ATOMIC;
-	return arrival->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
-}
-
 bool soft_rc_admits(struct soft_qp *qp, const struct soft_arrival *arrival)
 {
 	/* A request out of sequence is dropped, and so are its retries. */
@@ -83,19 +73,13 @@ static struct soft_outcome rc_refuse_request(struct soft_inbound *in, struct uvd
 	return rc_refuse(in, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR, why);
 }
 
-static struct uvd_why why_mtu(const struct soft_inbound *in)
-{
-	return uvd_why(PATH_MTU, { 128u << in->arrival->mtu }, { in->qp->qp.qp_num },
-		       { 128u << in->qp->attr.path_mtu });
-}
-
 /* The checks of rights, resources and alignment, which come before the request is executed. */
 static struct soft_outcome check_rights(struct soft_inbound *in)
 {
 	const struct soft_arrival *a = in->arrival;
 	const bool brings_back = soft_op_brings_back(a->opcode);
 	struct soft_qp *qp = in->qp;
-	unsigned int right = right_needed(a);
+	unsigned int right = soft_op_right(a->opcode);
 
 	if ((qp->attr.qp_access_flags & right) != right)
 		return rc_refuse_request(in,
@@ -103,29 +87,10 @@ static struct soft_outcome check_rights(struct soft_inbound *in)
 	if ((brings_back || a->opcode == IBV_WR_ATOMIC_WRITE) && !qp->attr.max_dest_rd_atomic)
 		return rc_refuse_request(in, uvd_why(NO_RD_ATOMIC, { qp->qp.qp_num }));
 	if (!brings_back && !soft_packets_fit(qp, a->mtu, a->length))
-		return rc_refuse_request(in, why_mtu(in));
+		return rc_refuse_request(in, soft_why_mtu(in->qp, in->arrival));
 	if ((soft_op_is_atomic(a->opcode) || a->opcode == IBV_WR_ATOMIC_WRITE) && a->remote_addr % sizeof(uint64_t))
 		return rc_refuse_request(in, uvd_why(ATOMIC_ALIGNMENT, { a->remote_addr }));
 	return soft_sent;
-}
-
-static struct uvd_why why_r_key(const struct soft_inbound *in)
-{
-	const struct soft_arrival *a = in->arrival;
-	const struct soft_key_use use = {
-		.pd = soft_target_pd(in->qp),
-		.which = "r_key",
-		.is_remote = true,
-		.qpn = in->qp->qp.qp_num,
-		.key = a->rkey,
-		.addr = a->remote_addr,
-		.length = a->length,
-		.access = right_needed(a),
-	};
-	const struct uvd_why why = soft_why_key(&use);
-
-	/* The key may have become valid since. */
-	return why.reason ? why : uvd_why(KEY_UNKNOWN, { a->rkey }, { .word = "r_key" });
 }
 
 /*
@@ -137,7 +102,8 @@ static struct soft_outcome rc_refuse_key(struct soft_inbound *in)
 	if (soft_op_takes_receive(in->arrival->opcode) && in->arrival->packets == 1 &&
 	    !soft_recv_take(in->qp, &in->due))
 		return rc_send_rnr(in->qp);
-	return rc_refuse(in, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR, why_r_key(in));
+	return rc_refuse(in, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR,
+			 soft_why_r_key(in->qp, in->arrival));
 }
 
 /* The bytes could not be moved: the receive's list is wrong, or the memory behind a key cannot be accessed. */
@@ -200,7 +166,8 @@ static bool rc_get_target(struct soft_inbound *in)
 	const struct soft_arrival *a = in->arrival;
 
 	if (!in->has_seg)
-		in->has_seg = !soft_target_get(in->qp, a->rkey, a->remote_addr, a->length, right_needed(a), &in->seg);
+		in->has_seg = !soft_target_get(in->qp, a->rkey, a->remote_addr, a->length, soft_op_right(a->opcode),
+					       &in->seg);
 	return in->has_seg;
 }
 
@@ -225,11 +192,11 @@ static struct soft_outcome rc_arrive(struct soft_inbound *in)
 	if (is_xrc(qp) && !qp->r_srq)
 		return rc_refuse_srq(in);
 	outcome = check_rights(in);
-	if (soft_is_sent(outcome) && right_needed(a) && a->length && !rc_get_target(in))
+	if (soft_is_sent(outcome) && soft_op_right(a->opcode) && a->length && !rc_get_target(in))
 		return rc_refuse_key(in);
 	if (soft_is_sent(outcome) && !soft_packets_fit(qp, a->mtu, a->length)) {
 		/* packets of the answer to a READ */
-		note_why(in, why_mtu(in));
+		note_why(in, soft_why_mtu(in->qp, in->arrival));
 		return rc_done(IBV_WC_LOC_LEN_ERR);
 	}
 	if (soft_is_sent(outcome) && soft_op_takes_receive(a->opcode))

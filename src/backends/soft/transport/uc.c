@@ -37,12 +37,16 @@ static void uc_count_out(const struct uc *uc)
 /* Returns false if the rest of the message need not be sent. */
 static bool uc_at_responder(struct uc *uc)
 {
+	struct uvd_fabric *fabric = uc->req->qp->dev->fabric;
 	struct soft_inbound *in = &uc->in;
 	bool arrived;
 
-	in->qp = soft_claim(uc->m, uc->req->qp->dev->fabric, uc->req->dest_qpn);
-	if (!in->qp)
+	in->qp = soft_claim(uc->m, fabric, uc->req->dest_qpn);
+	if (!in->qp) {
+		if (uc->m->requester.qp && !soft_fabric_has_qp(fabric, uc->req->dest_qpn))
+			soft_explain_nowhere(uc->m, uc->req->dest_qpn);
 		return false;
+	}
 	arrived = soft_uc_take(in);
 	if (!uc->m->responder.qp)
 		return false;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* UC: the responder. It drops a message that it cannot take. All functions expect the QP's lock, and the claim. */
+/*
+ * UC: the responder. It drops a message that it cannot take, which its user is told, and the sender is not. All functions expect the QP's
+ * lock, and the claim.
+ */
 #include "backends/soft/transport/transport.h"
 
 static bool uc_get_target(struct soft_inbound *in, struct soft_seg *seg)
@@ -9,35 +12,47 @@ static bool uc_get_target(struct soft_inbound *in, struct soft_seg *seg)
 	return !soft_target_get(in->qp, a->rkey, a->remote_addr, a->length, IBV_ACCESS_REMOTE_WRITE, seg);
 }
 
+static bool uc_drop(struct soft_inbound *in, enum soft_drop why)
+{
+	soft_explain_message(in->qp, in->arrival, why, &in->due);
+	return false;
+}
+
 static bool may_write(struct soft_inbound *in)
 {
 	struct soft_seg seg;
 
 	if (!(in->qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
-		return false;
+		return uc_drop(in, SOFT_DROP_ACCESS);
 	if (!in->arrival->length)
 		return true;
 	if (!uc_get_target(in, &seg))
-		return false;
+		return uc_drop(in, SOFT_DROP_KEY);
 	soft_seg_put(&seg);
 	return true;
+}
+
+/* Takes a receive for all that has come of the message. */
+static bool uc_take_receive(struct soft_inbound *in)
+{
+	return soft_recv_take_for(in->qp, in->arrival->length, soft_op_is_send(in->arrival->opcode), &in->due) ||
+	       uc_drop(in, SOFT_DROP_LOOK);
 }
 
 static bool uc_arrive(struct soft_inbound *in)
 {
 	const struct soft_arrival *a = in->arrival;
-	const bool is_send = soft_op_is_send(a->opcode);
 	struct soft_qp *qp = in->qp;
 
 	if (!soft_recv_admits(qp, a))
-		return false;
+		return uc_drop(in, SOFT_DROP_LOOK);
 	in->epoch = qp->r_epoch;
 	soft_recv_established(qp, &in->due);
 	if (!soft_packets_fit(qp, a->mtu, a->length))
+		return uc_drop(in, SOFT_DROP_MTU);
+	if (!soft_op_is_send(a->opcode) && !may_write(in))
 		return false;
-	if (!is_send && !may_write(in))
-		return false;
-	return !soft_op_takes_receive(a->opcode) || soft_recv_take_for(qp, a->length, is_send, &in->due);
+	return !soft_op_takes_receive(a->opcode) || uc_take_receive(in);
 }
 
 /* Has the message a receive for all that has come of it? */
@@ -46,7 +61,7 @@ static bool uc_has_receive(struct soft_inbound *in)
 	const bool is_send = soft_op_is_send(in->arrival->opcode);
 
 	if (in->has_late_receive && (!is_send || in->qp->r_taken))
-		return soft_recv_take_for(in->qp, in->arrival->length, is_send, &in->due);
+		return uc_take_receive(in);
 	return in->qp->r_taken;
 }
 
@@ -69,10 +84,13 @@ static enum soft_copy_error uc_move(struct soft_inbound *in)
 
 	if (!in->length)
 		return SOFT_COPY_OK;
-	if (to_receive)
+	if (to_receive) {
 		list = soft_recv_list(in->qp);
-	else if (!uc_get_target(in, &seg))
-		return SOFT_COPY_BAD;
+	} else if (!uc_get_target(in, &seg)) {
+		/* It was valid when the message arrived. */
+		uc_drop(in, SOFT_DROP_KEY);
+		return SOFT_COPY_CUT;
+	}
 	pthread_mutex_unlock(&in->qp->lock);
 	soft_due_run(&in->due);
 	if (to_receive) {
@@ -88,12 +106,16 @@ static enum soft_copy_error uc_move(struct soft_inbound *in)
 
 bool soft_uc_take(struct soft_inbound *in)
 {
+	enum soft_copy_error err;
 	struct soft_traffic t;
 
 	if (in->offset ? !uc_come_again(in) : !uc_arrive(in))
 		return false;
-	if (uc_move(in) || soft_gone(in->qp))
+	err = uc_move(in);
+	if (!in->m->responder.qp || soft_gone(in->qp))
 		return false;
+	if (err)
+		return err == SOFT_COPY_BAD && uc_drop(in, SOFT_DROP_MEMORY);
 	t = soft_inbound_traffic(in);
 	soft_count_in(in->m, in->qp, &t);
 	return true;

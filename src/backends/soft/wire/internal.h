@@ -115,6 +115,7 @@ struct uvd_socket *wire_socket_of(struct soft_wire *wire, const union ibv_gid *g
 /* A UC message that has begun at its receiver. */
 struct wire_uc {
 	bool in_message;
+	bool is_dropped; /* the rest of the message that has begun is dropped, which is explained */
 	uint32_t expected; /* PSN */
 	struct soft_arrival arrival;
 	uint32_t offset;

@@ -124,14 +124,39 @@ struct soft_outcome wire_uc_send(struct soft_wire_qp *w, uint32_t budget)
 
 /* ---- UC: the receiver -------------------------------------------------------------------------------------------- */
 
-/* Does the packet go on with the message that has begun, or begin one? */
-static bool uc_continues(struct wire_uc *uc, const struct uvd_packet *p, uint32_t is)
+/* Drops the message that has begun, or that begins with the packet: all up to the next first packet. Explains why. */
+static void uc_drop_rest(struct soft_wire_qp *w, const struct uvd_packet *p, enum soft_drop why)
 {
+	const struct soft_arrival arrival = { .qp_type = IBV_QPT_UC, .psn = p->psn };
+
+	w->uc.in_message = false;
+	w->uc.is_dropped = true;
+	w->uc.expected = (p->psn + 1) & UVD_PSN_MASK;
+	pthread_mutex_lock(&w->qp->lock);
+	if (!soft_gone(w->qp))
+		soft_explain_message(w->qp, &arrival, why, &w->due);
+	pthread_mutex_unlock(&w->qp->lock);
+	soft_due_run(&w->due);
+}
+
+/* Does the packet go on with the message that has begun, or begin one? If not, the message is dropped. */
+static bool uc_continues(struct soft_wire_qp *w, const struct uvd_packet *p, uint32_t is)
+{
+	struct wire_uc *uc = &w->uc;
+
 	if (is & UVD_IS_FIRST) {
-		uc->in_message = false;
+		if (uc->in_message)
+			uc_drop_rest(w, p, SOFT_DROP_GAP);
+		uc->is_dropped = false;
 		return true;
 	}
-	return uc->in_message && p->psn == uc->expected && !(is & UVD_IS_WRITE) == soft_op_is_send(uc->arrival.opcode);
+	if (p->psn == uc->expected && uc->is_dropped)
+		uc->expected = (p->psn + 1) & UVD_PSN_MASK;
+	else if (p->psn != uc->expected || !uc->in_message)
+		uc_drop_rest(w, p, SOFT_DROP_GAP);
+	else if (!(is & UVD_IS_WRITE) != soft_op_is_send(uc->arrival.opcode))
+		uc_drop_rest(w, p, SOFT_DROP_PACKETS);
+	return uc->in_message;
 }
 
 static void uc_extend(struct soft_wire_qp *w, const struct uvd_packet *p, uint32_t is, uint32_t len)
@@ -229,9 +254,10 @@ unsigned int wire_uc_take(struct soft_wire_qp *w, const struct uvd_packet *packe
 
 		if (taken && is & UVD_IS_FIRST)
 			break;
-		if (!uc_continues(uc, p, is) || !uvd_packet_fits_mtu(p, w->connection.mtu)) {
-			/* The rest of the message is dropped, up to the next first packet. */
-			uc->in_message = false;
+		if (!uc_continues(w, p, is))
+			return taken + 1;
+		if (!uvd_packet_fits_mtu(p, w->connection.mtu)) {
+			uc_drop_rest(w, p, SOFT_DROP_PACKETS);
 			return taken + 1;
 		}
 		memcpy(w->m->buffer + len, p->payload, p->payload_len);
@@ -242,13 +268,14 @@ unsigned int wire_uc_take(struct soft_wire_qp *w, const struct uvd_packet *packe
 		taken++;
 	}
 	if (!uc_length_is_ok(uc, len, is_last)) {
-		uc->in_message = false;
+		uc_drop_rest(w, &packets[taken - 1], SOFT_DROP_PACKETS);
 		return taken;
 	}
 	goes_on = uc_take_bytes(w, len, is_last, outcome);
 	if (outcome->kind == SOFT_LOST)
 		return taken;
 	uc->in_message = goes_on && !is_last;
+	uc->is_dropped = !goes_on;
 	uc->offset += len;
 	return taken;
 }
