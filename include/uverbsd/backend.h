@@ -315,6 +315,8 @@ struct uvd_backend {
 	void (*query_qp_work)(struct uvd_qp *qp, struct uvd_qp_work *work);
 	/* Returns how many completions the CQ had no room for. May be NULL. */
 	uint64_t (*query_cq_lost)(struct uvd_cq *cq);
+	/* post_send() has refused wr with EINVAL: stores why in *why, which is zero, unless it would take wr now. May be NULL. */
+	void (*send_why)(struct uvd_qp *qp, const struct uvd_send_wr *wr, struct uvd_why *why);
 };
 
 static inline bool uvd_backend_maps_queues(const struct uvd_backend *backend)

@@ -4,6 +4,7 @@
 #include <uverbsd/filter.h>
 #include <uverbsd/queue.h>
 #include "backends/cq_ring.h"
+#include "explain/explain.h"
 
 /* Charges the account for all entries, even if they are never touched. Returns NULL if out of memory or limit. */
 static struct ibv_wc *cq_ring_alloc(struct uvd_account *account, int cqe)
@@ -67,7 +68,7 @@ static unsigned int cq_ring_pop(struct uvd_cq_ring *ring, unsigned int n, struct
 	return i;
 }
 
-int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int max)
+int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int max, struct uvd_udata *udata)
 {
 	struct ibv_wc *wc, *old;
 	unsigned int old_size;
@@ -84,7 +85,7 @@ int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int
 	if (ring->count > (unsigned int)cqe) {
 		pthread_mutex_unlock(&ring->lock);
 		cq_ring_free(ring->account, wc, cqe);
-		return -EINVAL;
+		return uvd_udata_refuse(udata, -EINVAL, &uvd_why(QUEUE_HOLDS, { .word = "cqe" }, { cqe }));
 	}
 	old = ring->wc;
 	old_size = ring->size;

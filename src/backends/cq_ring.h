@@ -38,7 +38,7 @@ void uvd_cq_ring_destroy(struct uvd_cq_ring *ring);
  * Sets cq->cqe. Returns 0; -EINVAL as above, or if more than cqe completions wait to be polled; -ENOMEM as above;
  * -EOPNOTSUPP if the queue is mapped.
  */
-int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int max);
+int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int max, struct uvd_udata *udata);
 /* Returns the number of completions, n at most. */
 int uvd_cq_ring_poll(struct uvd_cq_ring *ring, int n, struct ibv_wc *wc);
 /* Returns how many completions were lost so far. */

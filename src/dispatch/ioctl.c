@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dispatch/internal.h"
+#include "explain/explain.h"
 
 typedef struct ib_uverbs_ioctl_hdr hdr_t;
 
@@ -233,6 +234,21 @@ static int process_attr(struct uvd_req *req, const struct uvd_attr_row *row, str
 
 /* ---- all attributes ---------------------------------------------------------------------------------------------- */
 
+/* Names the first mandatory attribute that the client has not sent. */
+__attribute__((cold)) static int refuse_missing(struct uvd_req *req)
+{
+	const struct uvd_tree_method *tm = req->tree_method;
+
+	for (unsigned int ns = 0; ns < UVD_TREE_NAMESPACES; ns++)
+		for (unsigned int i = 0; i < tm->num_attrs[ns]; i++) {
+			const struct uvd_tree_attr *ta = &tm->attrs[ns][i];
+
+			if (ta->row && ta->row->flags & UVD_MANDATORY && !req->attrs[ta->slot].present)
+				return uvd_refuse(req, -EINVAL, &uvd_why(ATTR_MISSING, { .word = ta->row->name }));
+		}
+	return -EINVAL;
+}
+
 static int process_attrs(struct uvd_req *req)
 {
 	unsigned int mandatory = 0;
@@ -259,9 +275,7 @@ static int process_attrs(struct uvd_req *req)
 		attr->present = true;
 		mandatory += !!(ta->row->flags & UVD_MANDATORY);
 	}
-	if (mandatory != req->tree_method->num_mandatory)
-		return uvd_bad(req, -EINVAL, "num_attrs", req->num_uattrs);
-	return 0;
+	return mandatory == req->tree_method->num_mandatory ? 0 : refuse_missing(req);
 }
 
 static void fill_udata(struct uvd_req *req)

@@ -33,6 +33,18 @@ UVD_REASON(ATOMIC_LENGTH, "atomic-length", "an atomic returns 8 bytes, and its l
 	   "pass an entry of 8 bytes for the old value", "rxe_verbs.c: validate_send_wr(), IBTA 9.4.5")
 UVD_REASON(SEND_REFUSED, "send-refused", "the QP cannot carry out this request: its opcode, flags or number of entries",
 	   "use what the QP's type and its caps allow", "rxe_verbs.c: validate_send_wr()")
+UVD_REASON(SEND_OPCODE, "send-opcode", "a QP of type {type:s} has no operation {opcode:s}",
+	   "see ibv_post_send(3) for the operations of each type", "rdmavt/qp.c: rvt_qp_valid_operation()")
+UVD_REASON(SEND_NO_RD_ATOMIC, "send-no-rd-atomic", "the QP has max_rd_atomic 0 and sends no {opcode:s}",
+	   "set max_rd_atomic when the QP goes to RTS", "rdmavt/qp.c: rvt_qp_valid_operation()")
+UVD_REASON(SEND_NOT_INLINE, "send-not-inline", "{opcode:s} takes no inline data",
+	   "leave IBV_SEND_INLINE out of send_flags", "rdmavt/qp.c: rvt_qp_valid_operation()")
+UVD_REASON(
+	SEND_ATOMIC_ENTRY, "send-atomic-entry",
+	"the old value of {opcode:s} needs an entry of 8 bytes at a multiple of 8, not one of {length} bytes at {addr:x}",
+	"pass such an entry in sg_list", "rdmavt/qp.c: rvt_qp_valid_operation()")
+UVD_REASON(SEND_AH, "send-ah", "the address handle belongs to another PD than the QP, or there is none",
+	   "set wr.ud.ah to one that was created with the PD of the QP", "rdmavt/qp.c: rvt_post_one_wr()")
 UVD_REASON(BIND_REFUSED, "bind-refused", "the window cannot be bound: its region, PD, range or rights do not fit",
 	   "bind a window of the QP's PD to a region with MW_BIND, within its range, with no more rights than it has",
 	   "rxe_mw.c: rxe_check_bind_mw()")
@@ -163,6 +175,17 @@ UVD_REASON(FIELD, "field", "{field:s} is wrong ({value:d}, {value:x})", NULL, "d
 UVD_REASON(RANGE, "range", "{field:s} {value:d} is not within {from:d} to {to:d}", "use a value within that range",
 	   "rdmavt/qp.c: rvt_modify_qp(), rvt_create_qp(), cq.c: rvt_create_cq(), srq.c: rvt_create_srq()")
 
+UVD_REASON(ATTR_MISSING, "attr-missing", "{attr:s} is missing", "pass this attribute: the call requires it",
+	   "uverbs_ioctl.c: ib_uverbs_run_method()")
+UVD_REASON(ATTR_EXTRA, "attr-extra", "a QP of type {type:s} has no {attr:s}", "leave this attribute out",
+	   "uverbs_std_types_qp.c: UVERBS_METHOD_QP_CREATE")
+UVD_REASON(UNSUPPORTED, "unsupported", "{field:s} {value:x}: the device does not support this", NULL,
+	   "docs/abi-rules.md")
+UVD_REASON(NET_RAW, "net-raw", "{field:s} {value:x} requires the capability CAP_NET_RAW",
+	   "give the process that capability", "uverbs_cmd.c: create_qp()")
+UVD_REASON(DEVICE_FULL, "device-full", "the device has {most} {what:s}, and can have no more",
+	   "destroy those that are not used; ibv_query_device() tells how many there can be", "ibv_query_device(3)")
+
 /* what an administrator has restricted */
 UVD_REASON(ALLOW_LIST, "allow-list", "user {uid} is refused by the allow-list `{list:s}`: {what:s}",
 	   "to allow it, add `allow = {list:s}{word:s}` to the device's section, or use --allow",
@@ -194,9 +217,9 @@ UVD_REASON(MODIFY_ALT_PORT, "modify-alt-port",
 	   "leave IBV_QP_ALT_PATH out of attr_mask", "verbs.c: _ib_modify_qp()")
 
 /* addresses */
-UVD_REASON(ADDRESS_GRH, "address-grh", "the address has no GRH (is_global is 0), and port {port:d} requires one",
+UVD_REASON(ADDRESS_GRH, "address-grh", "{av:s} has no GRH (is_global is 0), and port {port:d} requires one",
 	   "set is_global, grh.dgid and grh.sgid_index", "verbs.c: rdma_check_ah_attr()")
-UVD_REASON(ADDRESS_GID, "address-gid", "port {port:d} has no GID with the index {sgid_index:d}",
+UVD_REASON(ADDRESS_GID, "address-gid", "{av:s}: port {port:d} has no GID with the index {sgid_index:d}",
 	   "set grh.sgid_index to one that ibv_query_gid_table() lists", "verbs.c: rdma_fill_sgid_attr()")
 
 /* regions */
@@ -220,6 +243,9 @@ UVD_REASON(
 /* queues */
 UVD_REASON(QP_NO_QUEUES, "qp-no-queues", "all numbers of cap are 0", "ask for one send or receive at least",
 	   "rdmavt/qp.c: rvt_create_qp()")
+UVD_REASON(QUEUE_HOLDS, "queue-holds", "{field:s} {value:d} is less than the queue holds now",
+	   "take out what is in the queue first, or ask for more",
+	   "rdmavt/cq.c: rvt_resize_cq(), srq.c: rvt_modify_srq()")
 UVD_REASON(POST_STATE, "post-state", "a {what:s} cannot be posted in {state:state}", "move the QP to {to:state} first",
 	   "rdmavt/qp.c: rvt_post_send(), rvt_post_recv(), IBTA 10.3.1")
 UVD_REASON(
@@ -227,5 +253,8 @@ UVD_REASON(
 	"poll completions before the next post (a signaled send frees the unsignaled ones before it), or create the queue "
 	"with more entries",
 	"rdmavt/qp.c: rvt_post_one_wr(), rvt_post_recv()")
+UVD_REASON(POST_NO_QUEUE, "post-no-queue", "{what:s} takes no receives by this call",
+	   "post to the queue that the QP or SRQ has: an XRC QP has none, and a mapped one is written by the provider",
+	   "rdmavt/qp.c: rvt_post_recv(), rxe_verbs.c: rxe_post_recv()")
 UVD_REASON(POST_HAS_SRQ, "post-has-srq", "the QP takes its receives from an SRQ", "post them by ibv_post_srq_recv()",
 	   "rdmavt/qp.c: rvt_post_recv()")

@@ -6,11 +6,11 @@
 
 /*
  * Each operation has one entry, in whatever order; open(), close(), narrow(), borrow_obstacle(), take_port(), ending(),
- * drop_posts(), query_qp_work() and query_cq_lost() have none.
+ * drop_posts(), query_qp_work(), query_cq_lost() and send_why() have none.
  */
 #define FILTER_COUNT(...) +1
 _Static_assert(sizeof(struct uvd_backend) - offsetof(struct uvd_backend, open) ==
-		       (9 UVD_FILTER_OPS(FILTER_COUNT)) * sizeof(void *),
+		       (10 UVD_FILTER_OPS(FILTER_COUNT)) * sizeof(void *),
 	       "an operation of struct uvd_backend is not in UVD_FILTER_OPS");
 
 static void filter_chain_release(struct uvd_filter_chain **chain)

@@ -57,7 +57,7 @@ static int ah_find_pd(struct uvd_req *req)
 
 static int check_av(struct uvd_req *req)
 {
-	return uvd_check_av(req, &uvd_args(req, struct ah_args)->attr);
+	return uvd_check_av(req, "attr", &uvd_args(req, struct ah_args)->attr);
 }
 
 static int create_ah(struct uvd_req *req)

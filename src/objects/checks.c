@@ -28,6 +28,20 @@ int uvd_check_range_of(struct uvd_req *req, const char *field, uint64_t value, u
 	return uvd_refuse(req, -EINVAL, &uvd_why(RANGE, { .word = field }, { value }, { from }, { to }));
 }
 
+bool uvd_req_is_filtered(struct uvd_req *req)
+{
+	struct uvd_filter_chain *chain = uvd_filters_get(&req->dev->filters);
+
+	if (chain)
+		uvd_filter_chain_put(chain);
+	return chain;
+}
+
+int uvd_missing(struct uvd_req *req, int err, const char *attr)
+{
+	return uvd_refuse(req, err, &uvd_why(ATTR_MISSING, { .word = attr }));
+}
+
 int uvd_refused_range(struct uvd_req *req, int err, const char *field, uint64_t value, uint64_t from, uint64_t to)
 {
 	if (err != -EINVAL || req->has_why || req->bad_field || !uvd_check_range_of(req, field, value, from, to))
@@ -45,7 +59,7 @@ static bool grh_required(struct uvd_req *req, uint8_t port)
 	return !uvd_ops(req)->query_port(&req->dev->ib, port, &attr) && (attr.flags & IBV_QPF_GRH_REQUIRED);
 }
 
-int uvd_check_av(struct uvd_req *req, const struct ibv_ah_attr *attr)
+int uvd_check_av(struct uvd_req *req, const char *av, const struct ibv_ah_attr *attr)
 {
 	struct ibv_gid_entry gid;
 	int ret;
@@ -55,10 +69,11 @@ int uvd_check_av(struct uvd_req *req, const struct ibv_ah_attr *attr)
 		return ret;
 	if (!attr->is_global)
 		return grh_required(req, attr->port_num)
-			       ? uvd_refuse(req, -EINVAL, &uvd_why(ADDRESS_GRH, { attr->port_num }))
+			       ? uvd_refuse(req, -EINVAL, &uvd_why(ADDRESS_GRH, { .word = av }, { attr->port_num }))
 			       : 0;
 	ret = uvd_ops(req)->query_gid(&req->dev->ib, attr->port_num, attr->grh.sgid_index, &gid);
 	if (ret)
-		return uvd_refuse(req, ret, &uvd_why(ADDRESS_GID, { attr->port_num }, { attr->grh.sgid_index }));
+		return uvd_refuse(req, ret,
+				  &uvd_why(ADDRESS_GID, { .word = av }, { attr->port_num }, { attr->grh.sgid_index }));
 	return uvd_req_allow_gid(req, attr, &gid.gid);
 }

@@ -230,6 +230,7 @@ static int resize_cq(struct uvd_req *req)
 		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
 	if (ret)
 		return ret;
+	uvd_req_about(req, "CQ", cmd.cq_handle);
 	if (cq->queue)
 		ret = uvd_queue_resize_cq(req, cq, cmd.cqe);
 	else
@@ -252,13 +253,19 @@ static int modify_cq(struct uvd_req *req)
 	ret = uvd_core_in(req, &cmd);
 	if (ret)
 		return ret;
-	if (!cmd.attr_mask || cmd.reserved)
-		return uvd_bad(req, -EINVAL, cmd.attr_mask ? "reserved" : "attr_mask", cmd.reserved);
+	if (!cmd.attr_mask)
+		return uvd_bad(req, -EINVAL, "attr_mask", 0);
+	if (cmd.reserved)
+		return uvd_bad(req, -EINVAL, "reserved", cmd.reserved);
 	/* The kernel compares attr_mask as a number, too, not as a set of bits. */
 	if (cmd.attr_mask > IBV_CQ_ATTR_MODERATE)
 		return uvd_bad(req, -EOPNOTSUPP, "attr_mask", cmd.attr_mask);
 	ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
-	return ret ? ret : uvd_ops(req)->modify_cq(cq, cmd.attr.cq_count, cmd.attr.cq_period);
+	if (ret)
+		return ret;
+	uvd_req_about(req, "CQ", cmd.cq_handle);
+	ret = uvd_ops(req)->modify_cq(cq, cmd.attr.cq_count, cmd.attr.cq_period);
+	return ret ? uvd_refused(req, ret) : 0;
 }
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */

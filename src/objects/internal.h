@@ -13,6 +13,7 @@
 #include "account/account.h"
 #include "client/client.h"
 #include "dispatch/dispatch.h"
+#include "explain/explain.h"
 #include "objects/objects.h"
 #include "util/util.h"
 
@@ -52,7 +53,7 @@ static inline bool uvd_port_is_ib(const struct uvd_device *dev, uint32_t port)
  * Checks an address vector as the kernel's core does (rules qp-13, ah-01). -EINVAL: there is no such port, the port
  * requires a GRH and there is none, or the source GID's index is beyond the table. -ENODATA: that GID's slot is empty.
  */
-int uvd_check_av(struct uvd_req *req, const struct ibv_ah_attr *attr);
+int uvd_check_av(struct uvd_req *req, const char *av, const struct ibv_ah_attr *attr);
 
 /* mr.c: checks an access mask as ib_check_mr_access() does, for every kind of region (mr-02, mr-03). 0 or -EINVAL. */
 int uvd_check_mr_access(struct uvd_req *req, uint32_t access);
@@ -66,7 +67,11 @@ int uvd_req_pin(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t start, u
 
 /* checks.c: refuses a value that is not within from to to. Returns 0 or -EINVAL. */
 int uvd_check_range_of(struct uvd_req *req, const char *field, uint64_t value, uint64_t from, uint64_t to);
-/* The same for a value that the backend has refused with err, which is returned: as uvd_refused() if the value is not the reason. */
+/* Has the device filters? Then nobody knows whether a refusal is the backend's. */
+bool uvd_req_is_filtered(struct uvd_req *req);
+/* Refuses a call that lacks an attribute. Returns err. */
+int uvd_missing(struct uvd_req *req, int err, const char *attr);
+/* uvd_check_range_of() for a value that the backend has refused with err, which is returned: as uvd_refused() if the value is not the reason. */
 int uvd_refused_range(struct uvd_req *req, int err, const char *field, uint64_t value, uint64_t from, uint64_t to);
 
 /* ---- allow.c ----------------------------------------------------------------------------------------------------- */

@@ -119,22 +119,13 @@ static int post_answer(struct uvd_req *req, int ret, uint32_t bad_wr)
 }
 
 /*
- * A backend does not tell why it refuses a post, but its QP or SRQ does. The functions below return err. With filters nobody knows
- * whether a refusal is the backend's: what the QP does not show stays without a reason.
+ * A backend does not tell why it refuses a post, but its QP or SRQ does, and send_why(). The functions below return err. With filters
+ * nobody knows whether a refusal is the backend's: what these do not show stays without a reason.
  */
-
-static bool is_filtered(struct uvd_req *req)
-{
-	struct uvd_filter_chain *chain = uvd_filters_get(&req->dev->filters);
-
-	if (chain)
-		uvd_filter_chain_put(chain);
-	return chain;
-}
 
 static int refuse_full(struct uvd_req *req, int err, const char *queue, uint32_t entries)
 {
-	return err == -ENOMEM && !is_filtered(req)
+	return err == -ENOMEM && !uvd_req_is_filtered(req)
 		       ? uvd_refuse(req, err, &uvd_why(POST_FULL, { .word = queue }, { entries }))
 		       : err;
 }
@@ -165,6 +156,20 @@ static bool post_query(struct uvd_req *req, struct uvd_qp *qp, enum ibv_qp_state
 	return true;
 }
 
+static int refuse_wr(struct uvd_req *req, int err, struct uvd_qp *qp, const struct uvd_send_wr *bad)
+{
+	const struct uvd_backend *ops = uvd_ops(req);
+	struct uvd_why why = { .reason = NULL };
+
+	if (ops->send_why)
+		ops->send_why(qp, bad, &why);
+	else if (!uvd_req_is_filtered(req))
+		why = uvd_why(SEND_REFUSED);
+	if (why.reason)
+		uvd_refuse(req, err, &why);
+	return err;
+}
+
 /* bad: NULL if it is not known. */
 static int refuse_send(struct uvd_req *req, int err, struct uvd_qp *qp, const struct uvd_send_wr *bad)
 {
@@ -175,12 +180,8 @@ static int refuse_send(struct uvd_req *req, int err, struct uvd_qp *qp, const st
 		return err;
 	if (err == -EINVAL && !state_takes(state, IBV_QPS_RTS))
 		return uvd_refuse(req, err, &uvd_why(POST_STATE, { .word = "send" }, { state }, { IBV_QPS_RTS }));
-	if (err == -EINVAL && bad && bad->inline_len > cap.max_inline_data)
-		return uvd_check_range_of(req, "inline data", bad->inline_len, 0, cap.max_inline_data);
-	if (err == -EINVAL && bad && !(bad->send_flags & IBV_SEND_INLINE) && bad->num_sge > (int)cap.max_send_sge)
-		return refuse_sges(req, err, bad->num_sge, cap.max_send_sge);
-	if (err == -EINVAL && bad && !is_filtered(req))
-		return uvd_refuse(req, err, &uvd_why(SEND_REFUSED, { 0 }));
+	if (err == -EINVAL && bad)
+		return refuse_wr(req, err, qp, bad);
 	return refuse_full(req, err, "send", cap.max_send_wr);
 }
 
@@ -195,6 +196,8 @@ static int refuse_recv(struct uvd_req *req, int err, struct uvd_qp *qp, const st
 		return uvd_refuse(req, err, &uvd_why(POST_HAS_SRQ, { 0 }));
 	if (err == -EINVAL && !state_takes(state, IBV_QPS_INIT))
 		return uvd_refuse(req, err, &uvd_why(POST_STATE, { .word = "receive" }, { state }, { IBV_QPS_INIT }));
+	if (err == -EINVAL && (qp->rq || !qp->recv_cq))
+		return uvd_refuse(req, err, &uvd_why(POST_NO_QUEUE, { .word = "the QP" }));
 	if (bad && err == -EINVAL)
 		return refuse_sges(req, err, bad->num_sge, cap.max_recv_sge);
 	return refuse_full(req, err, "receive", cap.max_recv_wr);
@@ -206,6 +209,8 @@ static int refuse_srq_recv(struct uvd_req *req, int err, struct uvd_srq *srq, co
 
 	if (!err || req->has_why || req->bad_field || !uvd_ops(req)->query_srq || uvd_ops(req)->query_srq(srq, &attr))
 		return err;
+	if (err == -EINVAL && srq->queue)
+		return uvd_refuse(req, err, &uvd_why(POST_NO_QUEUE, { .word = "the SRQ" }));
 	if (bad && err == -EINVAL)
 		return refuse_sges(req, err, bad->num_sge, attr.max_sge);
 	return refuse_full(req, err, "shared receive", attr.max_wr);
@@ -261,8 +266,9 @@ static int read_inline(struct uvd_req *req, struct send_list *list, struct uvd_s
 
 	for (int i = 0; i < wr->num_sge; i++)
 		len += wr->sg_list[i].length;
-	if (len > req->dev->config.limits.max_inline_data)
-		return uvd_bad(req, -EINVAL, "inline data", len);
+	ret = uvd_check_range_of(req, "inline data", len, 0, req->dev->config.limits.max_inline_data);
+	if (ret)
+		return ret;
 	to = inline_space(req, list, len);
 	if (!to)
 		return -ENOMEM;

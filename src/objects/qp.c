@@ -108,6 +108,11 @@ static int qp_decode_create_ioctl(struct uvd_req *req)
 
 /* ---- checks and look-ups ----------------------------------------------------------------------------------------- */
 
+static int qp_refuse_net_raw(struct uvd_req *req, const char *field, uint64_t value)
+{
+	return uvd_refuse(req, -EPERM, &uvd_why(NET_RAW, { .word = field }, { value }));
+}
+
 static int qp_check_type(struct uvd_req *req)
 {
 	enum ibv_qp_type type = uvd_args(req, struct qp_args)->init.qp_type;
@@ -115,7 +120,7 @@ static int qp_check_type(struct uvd_req *req)
 	switch (type) {
 	case IBV_QPT_RAW_PACKET:
 		if (!uvd_caller_capable(req->caller, CAP_NET_RAW))
-			return uvd_bad(req, -EPERM, "qp_type", type);
+			return qp_refuse_net_raw(req, "qp_type", type);
 		/* fall through */
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
@@ -189,7 +194,7 @@ static int check_source_qpn(struct uvd_req *req)
 	uint32_t flags = uvd_args(req, struct qp_args)->init.create_flags;
 
 	if (flags & IB_QP_CREATE_SOURCE_QPN && !uvd_caller_capable(req->caller, CAP_NET_RAW))
-		return uvd_bad(req, -EPERM, "create_flags", flags);
+		return qp_refuse_net_raw(req, "create_flags", flags);
 	return 0;
 }
 
@@ -212,6 +217,13 @@ static bool attr_object(struct uvd_req *req, uint16_t id, void *out)
 	return uobj;
 }
 
+static int qp_refuse_extra(struct uvd_req *req, const char *attr)
+{
+	const char *type = uvd_name_of(uvd_qp_type_names, uvd_args(req, struct qp_args)->init.qp_type);
+
+	return uvd_refuse(req, -EINVAL, &uvd_why(ATTR_EXTRA, { .word = type }, { .word = attr }));
+}
+
 /* For ioctl: the parser has looked the objects up. Checks which of them the QP's type requires and allows. */
 static int qp_find_objects_ioctl(struct uvd_req *req)
 {
@@ -226,23 +238,31 @@ static int qp_find_objects_ioctl(struct uvd_req *req)
 	bool has_table = attr_object(req, UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE, &init->rwq_ind_tbl);
 
 	if (target && (has_send || has_recv || has_pd || has_table))
-		return uvd_bad(req, -EINVAL, "qp_type", init->qp_type);
+		return qp_refuse_extra(req, has_send   ? "UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE"
+					    : has_recv ? "UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE"
+					    : has_pd   ? "UVERBS_ATTR_CREATE_QP_PD_HANDLE"
+						       : "UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE");
 	if (target)
-		return has_xrcd ? 0 : -ENOENT;
+		return has_xrcd ? 0 : uvd_missing(req, -ENOENT, "UVERBS_ATTR_CREATE_QP_XRCD_HANDLE");
 	if (has_xrcd || (has_srq && ini))
-		return uvd_bad(req, -EINVAL, "qp_type", init->qp_type);
+		return qp_refuse_extra(req, has_xrcd ? "UVERBS_ATTR_CREATE_QP_XRCD_HANDLE"
+						     : "UVERBS_ATTR_CREATE_QP_SRQ_HANDLE");
 	if (!has_pd)
-		return -ENOENT;
+		return uvd_missing(req, -ENOENT, "UVERBS_ATTR_CREATE_QP_PD_HANDLE");
 	if (has_table) {
 		if (init->cap.max_recv_wr || init->cap.max_recv_sge || has_recv || has_srq)
 			return uvd_bad(req, -EINVAL, "max_recv_wr", init->cap.max_recv_wr);
 		if (!init->cap.max_send_wr)
 			init->send_cq = NULL;
-		return init->cap.max_send_wr && !has_send ? -ENOENT : 0;
+		return init->cap.max_send_wr && !has_send
+			       ? uvd_missing(req, -ENOENT, "UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE")
+			       : 0;
 	}
 	if (ini)
 		init->recv_cq = NULL;
-	return has_send && (has_recv || ini) ? 0 : -ENOENT;
+	if (!has_send)
+		return uvd_missing(req, -ENOENT, "UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE");
+	return has_recv || ini ? 0 : uvd_missing(req, -ENOENT, "UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE");
 }
 
 static int check_create_flags_ioctl(struct uvd_req *req)

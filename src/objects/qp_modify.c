@@ -183,10 +183,10 @@ static int check_paths(struct uvd_req *req)
 	int ret = 0;
 
 	if (mask & IBV_QP_AV)
-		ret = uvd_check_av(req, &args->attr.ah_attr);
+		ret = uvd_check_av(req, "ah_attr", &args->attr.ah_attr);
 	if (ret || !(mask & IBV_QP_ALT_PATH))
 		return ret;
-	ret = uvd_check_av(req, &args->attr.alt_ah_attr);
+	ret = uvd_check_av(req, "alt_ah_attr", &args->attr.alt_ah_attr);
 	if (ret)
 		return ret;
 	/* Only InfiniBand ports support path migration. A QP that is bound to no port has no path to migrate from. */

@@ -94,6 +94,14 @@ static int queue_make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_
 	return 0;
 }
 
+/* What the old queue holds does not fit into the new one, if err is -EINVAL. Returns err. */
+static int refuse_small(struct uvd_req *req, int err, const char *field, uint32_t value)
+{
+	return err == -EINVAL && !uvd_req_is_filtered(req)
+		       ? uvd_refuse(req, err, &uvd_why(QUEUE_HOLDS, { .word = field }, { value }))
+		       : err;
+}
+
 /* ---- completion queues ------------------------------------------------------------------------------------------- */
 
 int uvd_queues_for_cq(struct uvd_req *req, struct uvd_cq *cq)
@@ -130,14 +138,15 @@ int uvd_queue_resize_cq(struct uvd_req *req, struct uvd_cq *cq, uint32_t cqe)
 
 	if (ret)
 		return ret;
-	if (cqe < 1 || cqe > (uint32_t)req->dev->config.limits.max_cqe)
-		return -EINVAL;
+	ret = uvd_check_range_of(req, "cqe", cqe, 1, req->dev->config.limits.max_cqe);
+	if (ret)
+		return ret;
 	ret = queue_make(req, UVD_QUEUE_CQ, l->shape_cq(cqe), NULL, cq->owner, &q);
 	if (ret)
 		return ret;
 	/* As soon as the CQ has the queue, another call may replace and free it: build the response before. */
 	size = l->cq_response(resp, q);
-	ret = uvd_ops(req)->replace_cq_queue(cq, &q);
+	ret = refuse_small(req, uvd_ops(req)->replace_cq_queue(cq, &q), "cqe", cqe);
 	uvd_queue_end(q);
 	return ret ? ret : uvd_uhw_out(req, resp, size);
 }
@@ -248,19 +257,20 @@ int uvd_queue_resize_srq(struct uvd_req *req, struct uvd_srq *srq, const struct 
 	ret = uvd_uhw_in(req, in, sizeof(in));
 	if (ret)
 		return ret;
-	if (!attr->max_wr || attr->max_wr > (uint32_t)req->dev->config.limits.max_srq_wr)
-		return -EINVAL;
-	ret = uvd_ops(req)->query_srq(srq, &now);
+	ret = uvd_check_range_of(req, "max_wr", attr->max_wr, 1, req->dev->config.limits.max_srq_wr);
+	if (!ret)
+		ret = uvd_ops(req)->query_srq(srq, &now);
+	if (!ret)
+		ret = uvd_check_range_of(req, "srq_limit", mask & IBV_SRQ_LIMIT ? attr->srq_limit : now.srq_limit, 0,
+					 attr->max_wr);
 	if (ret)
 		return ret;
-	if ((mask & IBV_SRQ_LIMIT ? attr->srq_limit : now.srq_limit) > attr->max_wr)
-		return -EINVAL;
 	ret = queue_make(req, UVD_QUEUE_RECV, l->shape_rq(attr->max_wr, now.max_sge), srq->pd, srq->owner, &q);
 	if (ret)
 		return ret;
 	/* As soon as the SRQ has the queue, another call may replace and free it: build the response before. */
 	size = l->srq_modify_response(resp, q);
-	ret = uvd_ops(req)->replace_srq_queue(srq, &q);
+	ret = refuse_small(req, uvd_ops(req)->replace_srq_queue(srq, &q), "max_wr", attr->max_wr);
 	uvd_queue_end(q);
 	if (!ret && (mask & IBV_SRQ_LIMIT))
 		ret = uvd_ops(req)->modify_srq(srq, attr, IBV_SRQ_LIMIT, NULL);

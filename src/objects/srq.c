@@ -107,7 +107,7 @@ static int srq_find_objects_ioctl(struct uvd_req *req)
 
 	if (has_cq(args->type)) {
 		if (!cq)
-			return -ENOENT;
+			return uvd_missing(req, -ENOENT, "UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE");
 		args->cq = cq->object;
 	}
 	switch (args->type) {
@@ -115,7 +115,7 @@ static int srq_find_objects_ioctl(struct uvd_req *req)
 		return 0;
 	case IB_UVERBS_SRQT_XRC:
 		if (!xrcd)
-			return -ENOENT;
+			return uvd_missing(req, -ENOENT, "UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE");
 		args->xrcd = xrcd->object;
 		return 0;
 	case IB_UVERBS_SRQT_TM:
@@ -223,6 +223,7 @@ static int modify_srq(struct uvd_req *req)
 		ret = uvd_req_object(req, UVERBS_OBJECT_SRQ, cmd.srq_handle, &srq);
 	if (ret)
 		return ret;
+	uvd_req_about(req, "SRQ", cmd.srq_handle);
 	attr.max_wr = cmd.max_wr;
 	attr.srq_limit = cmd.srq_limit;
 	if (srq->queue && (cmd.attr_mask & IBV_SRQ_MAX_WR))

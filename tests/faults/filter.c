@@ -156,7 +156,7 @@ static bool is_filtered(const struct uvd_backend *ops, size_t offset)
 	    offset == offsetof(struct uvd_backend, query_port_counters) ||
 	    offset == offsetof(struct uvd_backend, drop_posts) ||
 	    offset == offsetof(struct uvd_backend, query_qp_work) ||
-	    offset == offsetof(struct uvd_backend, query_cq_lost))
+	    offset == offsetof(struct uvd_backend, query_cq_lost) || offset == offsetof(struct uvd_backend, send_why))
 		return true;
 	return !*(void *const *)ours || *(void *const *)ours != *(void *const *)theirs;
 }

@@ -2,115 +2,9 @@
 /* What the log says of refused calls: the verb, the object, the attribute and the rule, and the remedy. */
 #include <linux/capability.h>
 #include <sys/syscall.h>
-#define BACKEND "soft"
-#include "tests.h"
-
-static uint32_t pd, cq;
-static struct uv_qp qp;
-static int log_fd;
-
-static void why_setup(void)
-{
-	setup();
-	h.engine.take_facts = uvd_object_take_facts;
-	uv_driver_id();
-	log_fd = memfd_create("log", 0);
-	h.engine.log = uvd_log_new(log_fd, "test", UVD_INFO);
-	ck_assert_int_eq(uv_get_context(h.fd, UV_WRITE, NULL, NULL), 0);
-	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
-	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
-}
-
-static void why_teardown(void)
-{
-	struct uvd_log *log = h.engine.log;
-
-	teardown();
-	uvd_log_free(log);
-	close(log_fd);
-}
-
-static const char *said(void)
-{
-	static char text[4096];
-	ssize_t n = pread(log_fd, text, sizeof(text) - 1, 0);
-
-	text[n > 0 ? n : 0] = 0;
-	return text;
-}
+#include "why_qps.h"
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
-
-static void make_qp_of(uint8_t type)
-{
-	struct uv_qp_attr attr = uv_qp_attr(pd, cq);
-
-	attr.type = type;
-	ck_assert_int_eq(uv_create_qp(h.fd, UV_WRITE, &attr, &qp), 0);
-}
-
-static int modify(struct ib_uverbs_modify_qp cmd)
-{
-	cmd.qp_handle = qp.handle;
-	return uv_modify_qp(h.fd, UV_WRITE, &cmd);
-}
-
-enum {
-	TO_INIT = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-	TO_RTR = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-	TO_RTS = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-		 IBV_QP_MAX_QP_RD_ATOMIC,
-};
-
-/* A call that is one expression. */
-#define CALL(name, ...) \
-	static int name(void) \
-	{ \
-		return __VA_ARGS__; \
-	}
-
-static struct ib_uverbs_modify_qp to_init(void)
-{
-	return (struct ib_uverbs_modify_qp){ .attr_mask = TO_INIT, .qp_state = IBV_QPS_INIT, .port_num = 1 };
-}
-
-static struct ib_uverbs_modify_qp to_rtr(void)
-{
-	return (struct ib_uverbs_modify_qp){
-		.attr_mask = TO_RTR,
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.max_dest_rd_atomic = 1,
-		.dest = { .dlid = 1, .port_num = 1 },
-	};
-}
-
-static struct ib_uverbs_modify_qp to_rts(void)
-{
-	return (struct ib_uverbs_modify_qp){ .attr_mask = TO_RTS, .qp_state = IBV_QPS_RTS, .max_rd_atomic = 1 };
-}
-
-/* Makes a QP of this type and moves it to this state. */
-static void qp_in(uint8_t type, enum ibv_qp_state state)
-{
-	make_qp_of(type);
-	if (state >= IBV_QPS_INIT)
-		ck_assert_int_eq(modify(to_init()), 0);
-	if (state >= IBV_QPS_RTR)
-		ck_assert_int_eq(modify(to_rtr()), 0);
-	if (state >= IBV_QPS_RTS)
-		ck_assert_int_eq(modify(to_rts()), 0);
-}
-
-#define MODIFY_IN(state, base, ...) \
-	({ \
-		struct ib_uverbs_modify_qp _cmd = base; \
-		__attribute__((unused)) struct ib_uverbs_modify_qp *c = &_cmd; \
-		qp_in(IBV_QPT_RC, state); \
-		__VA_ARGS__; \
-		modify(_cmd); \
-	})
 
 CALL(skip_rtr, MODIFY_IN(IBV_QPS_INIT, to_rts()))
 CALL(skip_two, MODIFY_IN(IBV_QPS_RESET, to_rts()))
@@ -147,6 +41,13 @@ CALL(many_reads, MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->max_dest_rd_atomic = 255))
 CALL(large_retry, MODIFY_IN(IBV_QPS_RTR, to_rts(), c->retry_cnt = 8))
 CALL(large_rnr_retry, MODIFY_IN(IBV_QPS_RTR, to_rts(), c->rnr_retry = 8))
 CALL(migrate, MODIFY_IN(IBV_QPS_RTR, to_rts(), c->attr_mask |= IBV_QP_PATH_MIG_STATE, c->path_mig_state = 1))
+#define ALT(...) \
+	MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->attr_mask |= IBV_QP_ALT_PATH, c->alt_port_num = c->alt_dest.port_num = 1, \
+		  __VA_ARGS__)
+CALL(alt_of_no_port, ALT(c->alt_port_num = 9))
+CALL(alt_av_of_no_port, ALT(c->alt_dest.port_num = 9))
+CALL(alt_no_gid, ALT(c->alt_dest.is_global = 1, c->alt_dest.sgid_index = 200))
+CALL(alt_large_dlid, ALT(c->alt_dest.dlid = 0xc001))
 CALL(no_gid, MODIFY_IN(IBV_QPS_INIT, to_rtr(), c->dest.is_global = 1, c->dest.sgid_index = 200))
 static void without_capabilities(void)
 {
@@ -170,6 +71,17 @@ static int privileged_qkey(void)
 	return modify(cmd);
 }
 
+static int rate_limit(void)
+{
+	struct ib_uverbs_ex_modify_qp cmd = { .base = { .attr_mask = IBV_QP_STATE | IBV_QP_RATE_LIMIT,
+							.qp_state = IBV_QPS_RTS } };
+	struct ib_uverbs_ex_modify_qp_resp resp;
+
+	make_qp_of(IBV_QPT_RC);
+	cmd.base.qp_handle = qp.handle;
+	return WRITE_EX(&h, MODIFY_QP, &cmd, &resp);
+}
+
 static int create_qp(struct uv_qp_attr attr)
 {
 	return uv_create_qp(h.fd, UV_WRITE, &attr, &qp);
@@ -187,6 +99,64 @@ CALL(many_recvs, CREATE_WITH(cap.max_recv_wr, 1 << 20))
 CALL(many_send_sges, CREATE_WITH(cap.max_send_sge, 1000))
 CALL(many_recv_sges, CREATE_WITH(cap.max_recv_sge, 1000))
 CALL(large_inline, CREATE_WITH(cap.max_inline_data, 1 << 20))
+static int raw_without_right(void)
+{
+	without_capabilities();
+	return CREATE_WITH(type, IBV_QPT_RAW_PACKET);
+}
+
+static int create_with_flags(uint32_t flags)
+{
+	struct uv_qp_attr attr = uv_qp_attr(pd, cq);
+
+	attr.create_flags = flags;
+	return uv_create_qp(h.fd, UV_WRITE_EX, &attr, &qp);
+}
+
+CALL(loopback_flag, create_with_flags(IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK))
+static int source_qpn_without_right(void)
+{
+	without_capabilities();
+	return create_with_flags(1 << 10);
+}
+
+CALL(driver_qp, CREATE_WITH(type, IBV_QPT_DRIVER))
+static int one_qp_too_many(void)
+{
+	h.dev->ib.config.limits.max_qp = 1;
+	make_qp_of(IBV_QPT_RC);
+	return CREATE_WITH(type, IBV_QPT_RC);
+}
+
+static int one_cq_too_many(void)
+{
+	h.dev->ib.config.limits.max_cq = 1;
+	return uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL);
+}
+
+/* By ioctl, of this type, without this attribute. */
+static int create_without(uint8_t type, uint16_t id)
+{
+	struct uv_qp_attr attr = uv_qp_attr(pd, cq);
+	struct ib_uverbs_attr *gone, *last;
+	struct uv_tree tree;
+
+	attr.type = type;
+	uv_tree_create_qp(&tree, &attr, &qp);
+	gone = uv_attr_find(&tree, id);
+	last = &tree.hdr.attrs[tree.hdr.num_attrs - 1];
+	memmove(gone, gone + 1, (last - gone) * sizeof(*gone));
+	tree.hdr.num_attrs--;
+	return uv_ioctl(h.fd, &tree);
+}
+
+CALL(no_cap, create_without(IBV_QPT_RC, UVERBS_ATTR_CREATE_QP_CAP))
+CALL(no_user_handle, create_without(IBV_QPT_RC, UVERBS_ATTR_CREATE_QP_USER_HANDLE))
+CALL(no_send_cq, create_without(IBV_QPT_RC, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE))
+CALL(no_recv_cq, create_without(IBV_QPT_RC, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE))
+CALL(no_pd, create_without(IBV_QPT_RC, UVERBS_ATTR_CREATE_QP_PD_HANDLE))
+CALL(target_with_recv_cq, create_without(IBV_QPT_XRC_RECV, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE))
+CALL(target_with_send_cq, create_without(IBV_QPT_XRC_RECV, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE))
 static int no_queues(void)
 {
 	struct uv_qp_attr attr = uv_qp_attr(pd, cq);
@@ -209,14 +179,6 @@ static int no_vector(void)
 
 	attr.comp_vector = 1000;
 	return uv_create_cq(h.fd, UV_WRITE, &attr, &cq, NULL);
-}
-
-static int many_srq_wrs(void)
-{
-	struct uv_srq_attr attr = { .pd = pd, .max_wr = 1 << 30, .max_sge = 1 };
-	struct uv_srq srq;
-
-	return uv_create_srq(h.fd, UV_WRITE, &attr, &srq);
 }
 
 static char memory[4096] __attribute__((aligned(4096)));
@@ -259,89 +221,6 @@ static int ah_of_no_port(void)
 	return uv_create_ah(h.fd, UV_WRITE, pd, &attr, &ah);
 }
 
-static int post_send(unsigned int num_sge, uint32_t flags)
-{
-	struct ib_uverbs_send_wr wr = { .opcode = IBV_WR_SEND, .num_sge = num_sge, .send_flags = flags };
-	struct ib_uverbs_sge sge[8] = {};
-
-	for (int i = 0; i < 8; i++)
-		sge[i] = (struct ib_uverbs_sge){ .addr = (uintptr_t)memory, .length = flags ? 200 : 0 };
-	return uv_post_send(h.fd, UV_WRITE, qp.handle, &wr, 1, sge, num_sge, NULL);
-}
-
-static int post_recv(unsigned int num_sge)
-{
-	struct ib_uverbs_recv_wr wr = { .num_sge = num_sge };
-	struct ib_uverbs_sge sge[8] = {};
-
-	return uv_post_recv(h.fd, UV_WRITE, qp.handle, &wr, 1, sge, num_sge, NULL);
-}
-
-static int send_in_init(void)
-{
-	qp_in(IBV_QPT_RC, IBV_QPS_INIT);
-	return post_send(0, 0);
-}
-
-static int recv_in_reset(void)
-{
-	make_qp_of(IBV_QPT_RC);
-	return post_recv(0);
-}
-
-static int many_posted_sges(void)
-{
-	qp_in(IBV_QPT_RC, IBV_QPS_RTS);
-	return post_send(8, 0);
-}
-
-static int many_posted_recv_sges(void)
-{
-	qp_in(IBV_QPT_RC, IBV_QPS_INIT);
-	return post_recv(8);
-}
-
-static int send_of_no_service(void)
-{
-	struct ib_uverbs_send_wr wr = { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .num_sge = 0 };
-
-	qp_in(IBV_QPT_RC, IBV_QPS_RTS);
-	return uv_post_send(h.fd, UV_WRITE, qp.handle, &wr, 1, NULL, 0, NULL);
-}
-
-static int full_recv_queue(void)
-{
-	int ret = 0;
-
-	qp_in(IBV_QPT_RC, IBV_QPS_INIT);
-	for (int i = 0; i < 1000 && !ret; i++)
-		ret = post_recv(0);
-	return ret;
-}
-
-static int recv_beside_srq(void)
-{
-	struct uv_srq_attr srq_attr = { .pd = pd, .max_wr = 4, .max_sge = 1 };
-	struct ib_uverbs_create_qp cmd = {
-		.pd_handle = pd,
-		.send_cq_handle = cq,
-		.recv_cq_handle = cq,
-		.max_send_wr = 1,
-		.is_srq = 1,
-		.qp_type = IBV_QPT_RC,
-	};
-	struct ib_uverbs_create_qp_resp resp;
-	struct uv_srq srq;
-
-	ck_assert_int_eq(uv_create_srq(h.fd, UV_WRITE, &srq_attr, &srq), 0);
-	cmd.srq_handle = srq.handle;
-	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), 0);
-	qp.handle = resp.qp_handle;
-	qp.qpn = resp.qpn;
-	ck_assert_int_eq(modify(to_init()), 0);
-	return post_recv(0);
-}
-
 static int busy_pd(void)
 {
 	make_qp_of(IBV_QPT_RC);
@@ -365,12 +244,7 @@ static int busy_pd_by_ioctl(void)
 CALL(no_handle, uv_dealloc_pd(h.fd, UV_WRITE, 4711))
 /* ---- their lines ------------------------------------------------------------------------------------------------- */
 
-/* line: without what precedes it and the process. %x: the QP's number. */
-static const struct why_case {
-	int (*call)(void);
-	int err;
-	const char *line;
-} cases[] = {
+static const struct why_case cases[] = {
 	{ skip_rtr, EINVAL,
 	  "MODIFY_QP: EINVAL: QP 0x%x: there is no transition from INIT to RTS; move the QP to RTR first" },
 	{ skip_two, EINVAL,
@@ -398,7 +272,28 @@ static const struct why_case {
 	{ large_rnr_retry, EINVAL, "rnr_retry 8 is not within 0 to 7; " },
 	{ migrate, EINVAL, "path_mig_state can only become MIGRATED, by a change to RTS or SQD; leave " },
 	{ no_gid, EINVAL,
-	  "QP 0x%x: port 1 has no GID with the index 200; set grh.sgid_index to one that ibv_query_gid_table() lists" },
+	  "QP 0x%x: ah_attr: port 1 has no GID with the index 200; set grh.sgid_index to one that ibv_query_gid_table() lists" },
+	{ alt_of_no_port, EINVAL, "QP 0x%x: alt_port_num 9 is not within 1 to 1; " },
+	{ alt_av_of_no_port, EINVAL, "QP 0x%x: alt_ah_attr.port_num 9 is not within 1 to 1; " },
+	{ alt_no_gid, EINVAL, "QP 0x%x: alt_ah_attr: port 1 has no GID with the index 200; " },
+	{ alt_large_dlid, EINVAL, "QP 0x%x: alt_ah_attr.dlid 49153 is not within 0 to 49151; " },
+	{ rate_limit, EOPNOTSUPP, "MODIFY_QP: attr_mask 0x2000000: the device does not support this: EOPNOTSUPP" },
+	{ raw_without_right, EPERM, "CREATE_QP: EPERM: qp_type 0x8 requires the capability CAP_NET_RAW; give the " },
+	{ source_qpn_without_right, EPERM,
+	  "CREATE_QP: EPERM: create_flags 0x400 requires the capability CAP_NET_RAW; " },
+	{ loopback_flag, EOPNOTSUPP, "CREATE_QP: create_flags 0x2: the device does not support this: EOPNOTSUPP" },
+	{ driver_qp, EOPNOTSUPP, "CREATE_QP: qp_type 0xff: the device does not support this: EOPNOTSUPP" },
+	{ one_qp_too_many, ENOMEM,
+	  "CREATE_QP: ENOMEM: the device has 1 QPs, and can have no more; destroy those that " },
+	{ one_cq_too_many, ENOMEM, "CREATE_CQ: ENOMEM: the device has 1 CQs, and can have no more; " },
+	{ no_cap, EINVAL, "QP_CREATE: EINVAL: UVERBS_ATTR_CREATE_QP_CAP is missing; pass this attribute: the call " },
+	{ no_user_handle, EINVAL, "QP_CREATE: EINVAL: UVERBS_ATTR_CREATE_QP_USER_HANDLE is missing; " },
+	{ no_send_cq, ENOENT, "QP_CREATE: ENOENT: UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE is missing; " },
+	{ no_recv_cq, ENOENT, "QP_CREATE: ENOENT: UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE is missing; " },
+	{ no_pd, ENOENT, "QP_CREATE: ENOENT: UVERBS_ATTR_CREATE_QP_PD_HANDLE is missing; " },
+	{ target_with_recv_cq, EINVAL,
+	  "a QP of type XRC_RECV has no UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE; leave this " },
+	{ target_with_send_cq, EINVAL, "a QP of type XRC_RECV has no UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE; " },
 	{ privileged_qkey, EPERM,
 	  "QP 0x%x: the highest bit of Q_Key 0x80010000 is set; use another Q_Key, or give the process the capability "
 	  "CAP_NET_RAW" },
@@ -410,7 +305,6 @@ static const struct why_case {
 	{ no_queues, EINVAL, "all numbers of cap are 0; ask for one send or receive at least" },
 	{ many_cqes, EINVAL, "CREATE_CQ: EINVAL: cqe 1073741824 is not within 1 to " },
 	{ no_vector, EINVAL, "CREATE_CQ: EINVAL: comp_vector 1000 is not within 0 to " },
-	{ many_srq_wrs, EINVAL, "CREATE_SRQ: EINVAL: max_wr 1073741824 is not within 1 to " },
 	{ reg_without_local_write, EINVAL,
 	  "REG_MR: EINVAL: REMOTE_WRITE without LOCAL_WRITE; add IBV_ACCESS_LOCAL_WRITE: what the peer may write must be "
 	  "writable here" },
@@ -419,19 +313,8 @@ static const struct why_case {
 	{ reg_nothing, EFAULT,
 	  "4096 bytes at 0x10000 are not all mapped, and writable; map the memory before it is registered" },
 	{ reg_too_long, EINVAL, "a region of 8192 bytes at 0xfffffffffffff000 is empty, too long, or exceeds the " },
-	{ ah_without_gid, EINVAL, "CREATE_AH: EINVAL: port 1 has no GID with the index 200; " },
+	{ ah_without_gid, EINVAL, "CREATE_AH: EINVAL: attr: port 1 has no GID with the index 200; " },
 	{ ah_of_no_port, EINVAL, "CREATE_AH: EINVAL: port_num 3 is not within 1 to 1; " },
-	{ send_in_init, EINVAL,
-	  "POST_SEND: EINVAL: QP 0x%x: a send cannot be posted in INIT; move the QP to RTS first" },
-	{ recv_in_reset, EINVAL,
-	  "POST_RECV: EINVAL: QP 0x%x: a receive cannot be posted in RESET; move the QP to INIT first" },
-	{ many_posted_sges, EINVAL, "POST_SEND: EINVAL: QP 0x%x: num_sge 8 is not within 0 to " },
-	{ many_posted_recv_sges, EINVAL, "POST_RECV: EINVAL: QP 0x%x: num_sge 8 is not within 0 to " },
-	{ send_of_no_service, EINVAL,
-	  "POST_SEND: EINVAL: QP 0x%x: the QP cannot carry out this request: its opcode, " },
-	{ full_recv_queue, ENOMEM, "POST_RECV: ENOMEM: QP 0x%x: the receive queue has " },
-	{ recv_beside_srq, EINVAL,
-	  "POST_RECV: EINVAL: QP 0x%x: the QP takes its receives from an SRQ; post them by ibv_post_srq_recv()" },
 	{ busy_pd, EBUSY, "DEALLOC_PD: UVERBS_OBJECT_PD (0, 0x0) is still used by 1 QP and 2 MRs: EBUSY" },
 	{ busy_pd_by_ioctl, EBUSY, "PD_DESTROY: UVERBS_ATTR_DESTROY_PD_HANDLE (0, 0x0) is still used by 1 QP: EBUSY" },
 	{ no_handle, ENOENT, "DEALLOC_PD: ENOENT: UVERBS_OBJECT_PD is wrong (4711, 0x1267)" },
@@ -439,19 +322,7 @@ static const struct why_case {
 
 START_TEST(test_a_refused_call_names_the_attribute_the_rule_and_the_remedy)
 {
-	const struct why_case *c = &cases[_i];
-	char line[512], pid[32];
-
-	ck_assert_int_eq(c->call(), -c->err);
-	snprintf(pid, sizeof(pid), ", pid %d\n", getpid());
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	snprintf(line, sizeof(line), c->line, qp.qpn);
-#pragma GCC diagnostic pop
-	ck_assert_msg(strstr(said(), line), "%s\n%s", line, said());
-	ck_assert_msg(strstr(strstr(said(), line), pid), "%s", said());
-	ck_assert_msg(!strchr(strchr(said(), '\n') + 1, '\n'), "%s", said());
-	ck_assert_int_eq(!!strstr(said(), "warning: "), c->err != EBUSY);
+	why_check(&cases[_i], &qp.qpn);
 }
 END_TEST
 
@@ -469,19 +340,6 @@ START_TEST(test_another_errno_has_another_reason)
 	ck_assert_int_eq(many_cqes(), -ENOMEM);
 	ck_assert_msg(strstr(said(), "CREATE_CQ: the device refuses this: ENOMEM") && !strstr(said(), "warning"), "%s",
 		      said());
-}
-END_TEST
-
-/* A filter makes the post fail: the queue is not full, and the request not wrong. */
-START_TEST(test_a_post_that_a_filter_refuses_gets_no_reason_of_the_device)
-{
-	static const char *const filters[] = { "error:post_send=ENOMEM", "error:post_send=EINVAL" };
-	char error[UVD_PLUGIN_ERROR] = "";
-
-	qp_in(IBV_QPT_RC, IBV_QPS_RTS);
-	ck_assert_msg(!uvd_device_filter_add(h.dev, filters[_i], error), "%s", error);
-	ck_assert_int_eq(post_send(0, 0), _i ? -EINVAL : -ENOMEM);
-	ck_assert_msg(!strstr(said(), "POST_SEND"), "%s", said());
 }
 END_TEST
 
@@ -540,8 +398,7 @@ static void two_ethernet_ports(void)
 	for (int i = 0; i < 2; i++)
 		h.config.ports[i].link_layer = IBV_LINK_LAYER_ETHERNET;
 	harness_start(&h, &uvd_mem_process);
-	log_fd = memfd_create("log", 0);
-	h.engine.log = uvd_log_new(log_fd, "test", UVD_INFO);
+	log_begin();
 	ck_assert_int_eq(uv_get_context(h.fd, UV_WRITE, NULL, NULL), 0);
 	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
 	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
@@ -550,11 +407,10 @@ static void two_ethernet_ports(void)
 START_TEST(test_an_ethernet_port_requires_a_grh)
 {
 	ck_assert_int_eq(MODIFY_IN(IBV_QPS_INIT, to_rtr()), -EINVAL);
-	ck_assert_msg(
-		strstr(said(),
-		       "the address has no GRH (is_global is 0), and port 1 requires one; set is_global, grh.dgid "
-		       "and grh.sgid_index, pid"),
-		"%s", said());
+	ck_assert_msg(strstr(said(),
+			     "ah_attr has no GRH (is_global is 0), and port 1 requires one; set is_global, grh.dgid "
+			     "and grh.sgid_index, pid"),
+		      "%s", said());
 }
 END_TEST
 
@@ -585,7 +441,6 @@ int main(void)
 	tcase_add_checked_fixture(tc, why_setup, why_teardown);
 	tcase_add_loop_test(tc, test_a_refused_call_names_the_attribute_the_rule_and_the_remedy, 0, UVD_COUNT(cases));
 	tcase_add_test(tc, test_another_errno_has_another_reason);
-	tcase_add_loop_test(tc, test_a_post_that_a_filter_refuses_gets_no_reason_of_the_device, 0, 2);
 	tcase_add_test(tc, test_a_loop_of_refused_calls_is_told_ten_times_and_counted);
 	tcase_add_test(tc, test_explanations_count_for_the_user_whom_they_are_for);
 	tcase_add_test(tc, test_explanations_without_a_reason_are_limited_by_verb);

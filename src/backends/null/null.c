@@ -152,7 +152,8 @@ static int null_req_notify_cq(struct uvd_cq *cq, bool solicited_only)
 
 static int null_resize_cq(struct uvd_cq *cq, int cqe, struct uvd_udata *udata)
 {
-	return uvd_cq_ring_resize(&((struct null_cq *)cq)->ring, cq, cqe, cq->context->dev->config.limits.max_cqe);
+	return uvd_cq_ring_resize(&((struct null_cq *)cq)->ring, cq, cqe, cq->context->dev->config.limits.max_cqe,
+				  udata);
 }
 
 static int null_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uvd_udata *udata)

@@ -45,6 +45,15 @@ int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const stru
 	return err;
 }
 
+void soft_send_why(struct uvd_qp *base, const struct uvd_send_wr *wr, struct uvd_why *why)
+{
+	struct soft_qp *qp = soft_qp(base);
+
+	pthread_mutex_lock(&qp->lock);
+	*why = soft_check_why(qp, wr);
+	pthread_mutex_unlock(&qp->lock);
+}
+
 /* ---- receive queue ----------------------------------------------------------------------------------------------- */
 
 int soft_post_recv(struct uvd_qp *base, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)

@@ -31,6 +31,11 @@ static int refuse_above(struct uvd_udata *udata, const char *field, uint64_t val
 	return uvd_udata_refuse(udata, -EINVAL, &uvd_why(RANGE, { .word = field }, { value }, { 0 }, { most }));
 }
 
+static int refuse_unsupported(struct uvd_udata *udata, const char *field, uint64_t value)
+{
+	return uvd_udata_refuse(udata, -EOPNOTSUPP, &uvd_why(UNSUPPORTED, { .word = field }, { value }));
+}
+
 static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, const struct uvd_qp *qp,
 		     struct uvd_udata *udata)
 {
@@ -110,12 +115,12 @@ int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uv
 	int err;
 
 	if (init->create_flags)
-		return -EOPNOTSUPP;
+		return refuse_unsupported(udata, "create_flags", init->create_flags);
 	err = check_cap(limits, &init->cap, base, udata);
 	if (err)
 		return err;
 	if (!is_known(base->qp_type))
-		return -EOPNOTSUPP;
+		return refuse_unsupported(udata, "qp_type", base->qp_type);
 
 	qp->dev = dev;
 	qp->r_srq = soft_srq(base->srq);
@@ -125,7 +130,7 @@ int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uv
 	qp->sq_sig_all = init->sq_sig_all;
 	qp->state = IBV_QPS_RESET;
 	soft_show_state(qp);
-	err = soft_count(&dev->num_qps, limits->max_qp);
+	err = soft_count_told(&dev->num_qps, limits->max_qp, "QPs", udata);
 	if (err)
 		return err;
 	err = alloc_queues(qp);
@@ -227,20 +232,22 @@ static struct uvd_why value_why(const char *field, uint64_t value, uint64_t from
 	return value < from || value > to ? uvd_why(RANGE, { .word = field }, { value }, { from }, { to }) : no_why;
 }
 
-static struct uvd_why ah_why(struct soft_qp *qp, const struct ibv_ah_attr *ah)
+static struct uvd_why ah_why(struct soft_qp *qp, const struct ibv_ah_attr *ah, bool is_alt)
 {
 	const struct uvd_device_config *config = &qp->dev->ibdev->config;
-	struct uvd_why why = value_why("ah_attr.port_num", ah->port_num, 1, config->num_ports);
+	struct uvd_why why =
+		value_why(is_alt ? "alt_ah_attr.port_num" : "ah_attr.port_num", ah->port_num, 1, config->num_ports);
 	const struct uvd_port_config *port;
 
 	if (why.reason)
 		return why;
 	port = &config->ports[ah->port_num - 1];
 	if (ah->is_global && ah->grh.sgid_index >= port->gid_tbl_len)
-		return uvd_why(ADDRESS_GID, { ah->port_num }, { ah->grh.sgid_index });
+		return uvd_why(ADDRESS_GID, { .word = is_alt ? "alt_ah_attr" : "ah_attr" }, { ah->port_num },
+			       { ah->grh.sgid_index });
 	/* LIDs from 0xc000 on belong to multicast groups. */
 	return port->link_layer == IBV_LINK_LAYER_INFINIBAND
-		       ? value_why("ah_attr.dlid", ah->dlid, 0, SOFT_MULTICAST_LID - 1)
+		       ? value_why(is_alt ? "alt_ah_attr.dlid" : "ah_attr.dlid", ah->dlid, 0, SOFT_MULTICAST_LID - 1)
 		       : no_why;
 }
 
@@ -277,9 +284,9 @@ static struct uvd_why values_why(struct soft_qp *qp, const struct ibv_qp_attr *a
 	if (mask & IBV_QP_PORT)
 		why = value_why("port_num", port, 1, config->num_ports);
 	if (!why.reason && (mask & IBV_QP_AV))
-		why = ah_why(qp, &attr->ah_attr);
+		why = ah_why(qp, &attr->ah_attr, false);
 	if (!why.reason && (mask & IBV_QP_ALT_PATH))
-		why = ah_why(qp, &attr->alt_ah_attr);
+		why = ah_why(qp, &attr->alt_ah_attr, true);
 	if (!why.reason && (mask & IBV_QP_PKEY_INDEX))
 		why = pkey_why(config, port, attr->pkey_index);
 	if (!why.reason && (mask & IBV_QP_MIN_RNR_TIMER))
@@ -440,7 +447,7 @@ int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask
 
 	/* These devices support no attribute of verbs.h beyond IBV_QP_DEST_QPN (rate limits). */
 	if (mask & ~((IBV_QP_DEST_QPN << 1) - 1))
-		return -EOPNOTSUPP;
+		return refuse_unsupported(udata, "attr_mask", mask & ~((IBV_QP_DEST_QPN << 1) - 1));
 	pthread_mutex_lock(&qp->modify_lock);
 	qp_settle_for(qp, attr, mask);
 	pthread_mutex_lock(&qp->lock);

@@ -186,6 +186,7 @@ const struct uvd_backend uvd_backend_soft = {
 	.destroy_qp = soft_destroy_qp,
 	.query_qp_work = soft_query_qp_work,
 	.query_cq_lost = soft_query_cq_lost,
+	.send_why = soft_send_why,
 	.post_send = soft_post_send,
 	.ring_doorbell = soft_ring_doorbell,
 	.replace_cq_queue = soft_replace_cq_queue,

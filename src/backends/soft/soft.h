@@ -28,6 +28,7 @@ int soft_post_srq_recv(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const 
 
 int soft_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
 		   struct uvd_work *work);
+void soft_send_why(struct uvd_qp *qp, const struct uvd_send_wr *wr, struct uvd_why *why);
 int soft_post_recv(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
 
 #endif

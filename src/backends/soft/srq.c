@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include "backends/soft/soft.h"
+#include "explain/explain.h"
 
 int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init, struct uvd_udata *udata)
 {
@@ -13,11 +14,12 @@ int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init, 
 	int err;
 
 	if (base->srq_type != IBV_SRQT_BASIC && base->srq_type != IBV_SRQT_XRC)
-		return -EOPNOTSUPP;
+		return uvd_udata_refuse(udata, -EOPNOTSUPP,
+					&uvd_why(UNSUPPORTED, { .word = "srq_type" }, { base->srq_type }));
 	if (!attr->max_sge || attr->max_sge > (uint32_t)limits->max_srq_sge || !attr->max_wr ||
 	    (!base->queue && attr->max_wr > (uint32_t)limits->max_srq_wr))
 		return -EINVAL;
-	err = soft_count(&dev->num_srqs, limits->max_srq);
+	err = soft_count_told(&dev->num_srqs, limits->max_srq, "SRQs", udata);
 	if (err)
 		return err;
 	srq->dev = dev;
@@ -78,14 +80,19 @@ int soft_destroy_srq(struct uvd_srq *base)
 	return 0;
 }
 
+static int srq_refuse_above(struct uvd_udata *udata, const char *field, uint32_t value, uint32_t most)
+{
+	return uvd_udata_refuse(udata, -EINVAL, &uvd_why(RANGE, { .word = field }, { value }, { 0 }, { most }));
+}
+
 /* Moves the queued receives to *ring, and swaps that with the SRQ's. Caller holds srq->lock. Returns 0 or -EINVAL. */
-static int replace_ring(struct soft_srq *srq, struct soft_ring *ring)
+static int replace_ring(struct soft_srq *srq, struct soft_ring *ring, struct uvd_udata *udata)
 {
 	struct soft_ring old = srq->rq.ring;
 	void *wqe;
 
 	if (old.count > ring->size)
-		return -EINVAL;
+		return uvd_udata_refuse(udata, -EINVAL, &uvd_why(QUEUE_HOLDS, { .word = "max_wr" }, { ring->size }));
 	for (; (wqe = soft_ring_peek(&old, 0)); soft_ring_pop(&old)) {
 		memcpy(soft_ring_next(ring), wqe, ring->entry_size);
 		soft_ring_push(ring);
@@ -96,22 +103,26 @@ static int replace_ring(struct soft_srq *srq, struct soft_ring *ring)
 	return 0;
 }
 
-static int srq_resize(struct soft_srq *srq, const struct ibv_srq_attr *attr, int mask)
+static int srq_resize(struct soft_srq *srq, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata)
 {
+	const uint32_t most = srq->dev->ibdev->config.limits.max_srq_wr;
 	struct soft_ring ring = { 0 };
 	uint32_t limit;
 	int err;
 
 	if (srq->rq.mapped)
 		return -EOPNOTSUPP;
-	if (attr->max_wr > (uint32_t)srq->dev->ibdev->config.limits.max_srq_wr)
-		return -EINVAL;
+	if (attr->max_wr > most)
+		return srq_refuse_above(udata, "max_wr", attr->max_wr, most);
 	err = soft_ring_init(&ring, srq->rq.ring.account, attr->max_wr, soft_recv_wqe_size(srq->max_sge));
 	if (err)
 		return err;
 	pthread_mutex_lock(&srq->lock);
 	limit = mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit;
-	err = limit > attr->max_wr ? -EINVAL : replace_ring(srq, &ring);
+	if (limit > attr->max_wr)
+		err = srq_refuse_above(udata, "srq_limit", limit, attr->max_wr);
+	else
+		err = replace_ring(srq, &ring, udata);
 	if (!err)
 		srq->limit = limit;
 	pthread_mutex_unlock(&srq->lock);
@@ -126,12 +137,12 @@ int soft_modify_srq(struct uvd_srq *base, const struct ibv_srq_attr *attr, int m
 	int err = 0;
 
 	if (mask & IBV_SRQ_MAX_WR)
-		return srq_resize(srq, attr, mask);
+		return srq_resize(srq, attr, mask, udata);
 	if (!(mask & IBV_SRQ_LIMIT))
 		return 0;
 	pthread_mutex_lock(&srq->lock);
 	if (attr->srq_limit > soft_rq_size(&srq->rq))
-		err = -EINVAL;
+		err = srq_refuse_above(udata, "srq_limit", attr->srq_limit, soft_rq_size(&srq->rq));
 	else
 		srq->limit = attr->srq_limit;
 	pthread_mutex_unlock(&srq->lock);

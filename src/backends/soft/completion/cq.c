@@ -15,7 +15,7 @@ int soft_create_cq(struct uvd_cq *cq, struct uvd_udata *udata)
 
 	if (err)
 		return err;
-	err = soft_count(&dev->num_cqs, dev->ibdev->config.limits.max_cq);
+	err = soft_count_told(&dev->num_cqs, dev->ibdev->config.limits.max_cq, "CQs", udata);
 	if (err)
 		uvd_cq_ring_destroy(&((struct soft_cq *)cq)->ring);
 	return err;
@@ -45,7 +45,7 @@ int soft_req_notify_cq(struct uvd_cq *cq, bool solicited_only)
 
 int soft_resize_cq(struct uvd_cq *cq, int cqe, struct uvd_udata *udata)
 {
-	return uvd_cq_ring_resize(&((struct soft_cq *)cq)->ring, cq, cqe, max_cqe(cq));
+	return uvd_cq_ring_resize(&((struct soft_cq *)cq)->ring, cq, cqe, max_cqe(cq), udata);
 }
 
 int soft_replace_cq_queue(struct uvd_cq *base, struct uvd_queue **queue)

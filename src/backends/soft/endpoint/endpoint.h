@@ -268,6 +268,8 @@ void soft_arrival_set(struct soft_arrival *arrival, const struct soft_send_wqe *
 struct soft_request soft_send_request(struct soft_qp *qp, struct soft_send_wqe *wqe);
 /* Checks a request. Returns 0 and its length in bytes; or -EINVAL. Caller holds qp->lock. */
 int soft_check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length);
+/* Returns why soft_check_send() refuses the request; no `reason`: it does not. Caller holds qp->lock. */
+struct uvd_why soft_check_why(struct soft_qp *qp, const struct uvd_send_wr *wr);
 /*
  * Checks a request, and copies it to wqe, which has room for what the QP's caps allow. -EINVAL leaves wqe unchanged. A UD
  * message above the MTU and, in a mapped queue, an atomic of fewer than 8 bytes are copied as requests that fail.

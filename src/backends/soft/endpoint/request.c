@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 #include "backends/soft/endpoint/endpoint.h"
+#include "explain/explain.h"
+#include "util/util.h"
 
 #define RC (1u << IBV_QPT_RC)
 #define UC (1u << IBV_QPT_UC)
@@ -80,42 +82,117 @@ static bool atomic_sge_is_ok(const struct soft_qp *qp, const struct uvd_send_wr 
 	       (wr->num_sge && wr->sg_list[0].length >= sizeof(uint64_t) && !(wr->sg_list[0].addr % sizeof(uint64_t)));
 }
 
-static int check_operation(struct soft_qp *qp, const struct uvd_send_wr *wr)
+enum send_fault {
+	SEND_OK,
+	SEND_SGES,
+	SEND_OPCODE,
+	SEND_RD_ATOMIC,
+	SEND_INLINE,
+	SEND_ENTRY,
+	SEND_MAPPED, /* of an operation that only mapped queues have */
+	SEND_AH,
+	SEND_INLINE_LENGTH,
+	SEND_LENGTH,
+};
+
+static enum send_fault check_operation(struct soft_qp *qp, const struct uvd_send_wr *wr)
 {
 	if ((unsigned int)wr->opcode >= sizeof(operations) / sizeof(operations[0]) ||
 	    !(operations[wr->opcode].types & (1u << qp->qp.qp_type)))
-		return -EINVAL;
-	if (operations[wr->opcode].reads && (!qp->attr.max_rd_atomic || wr->inline_data))
-		return -EINVAL;
+		return SEND_OPCODE;
+	if (operations[wr->opcode].reads && !qp->attr.max_rd_atomic)
+		return SEND_RD_ATOMIC;
+	if (operations[wr->opcode].reads && wr->inline_data)
+		return SEND_INLINE;
 	if (operations[wr->opcode].atomic && !atomic_sge_is_ok(qp, wr))
-		return -EINVAL;
+		return SEND_ENTRY;
 	/* The eight bytes of an atomic write are always inline, also if the QP allows no inline data. */
 	if (wr->opcode == IBV_WR_ATOMIC_WRITE && (!wr->inline_data || wr->inline_len != sizeof(uint64_t)))
-		return -EINVAL;
+		return SEND_MAPPED;
 	if (soft_is_local(wr->opcode) && (wr->num_sge || wr->inline_data))
-		return -EINVAL;
+		return SEND_MAPPED;
 	if (wr->opcode == IBV_WR_BIND_MW && !wr->bind.mw && !wr->bind.mw_rkey)
-		return -EINVAL;
+		return SEND_MAPPED;
 	if (qp->qp.qp_type == IBV_QPT_UD && (!wr->ah || wr->ah->pd != qp->qp.pd))
-		return -EINVAL;
-	return 0;
+		return SEND_AH;
+	return SEND_OK;
 }
 
-static int check_length(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length)
+static uint64_t send_length(const struct uvd_send_wr *wr)
 {
-	uint64_t sum = wr->inline_data ? wr->inline_len : soft_sge_length(wr->sg_list, wr->num_sge);
-	uint64_t least = 0, most = UINT64_C(1) << 31;
+	return wr->inline_data ? wr->inline_len : soft_sge_length(wr->sg_list, wr->num_sge);
+}
+
+static uint64_t least_length(const struct soft_qp *qp)
+{
+	return qp->qp.qp_type == IBV_QPT_RAW_PACKET ? SOFT_RAW_LEAST : 0;
+}
+
+static uint64_t most_length(struct soft_qp *qp)
+{
+	if (qp->qp.qp_type == IBV_QPT_RAW_PACKET)
+		return (UINT64_C(128) << soft_qp_port(qp)->active_mtu) + SOFT_RAW_MORE;
+	return UINT64_C(1) << 31;
+}
+
+static enum send_fault check_length(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length)
+{
+	const uint64_t sum = send_length(wr);
 
 	if (wr->inline_data && wr->inline_len > qp->cap.max_inline_data && wr->opcode != IBV_WR_ATOMIC_WRITE)
-		return -EINVAL;
-	if (qp->qp.qp_type == IBV_QPT_RAW_PACKET) {
-		least = SOFT_RAW_LEAST;
-		most = (UINT64_C(128) << soft_qp_port(qp)->active_mtu) + SOFT_RAW_MORE;
-	}
-	if (sum < least || sum > most)
-		return -EINVAL;
+		return SEND_INLINE_LENGTH;
+	if (sum < least_length(qp) || sum > most_length(qp))
+		return SEND_LENGTH;
 	*length = sum;
-	return 0;
+	return SEND_OK;
+}
+
+static enum send_fault send_check(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length)
+{
+	enum send_fault fault;
+
+	if (wr->num_sge < 0 || (unsigned int)wr->num_sge > qp->cap.max_send_sge)
+		return SEND_SGES;
+	fault = check_operation(qp, wr);
+	return fault ? fault : check_length(qp, wr, length);
+}
+
+int soft_check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length)
+{
+	return send_check(qp, wr, length) ? -EINVAL : 0;
+}
+
+struct uvd_why soft_check_why(struct soft_qp *qp, const struct uvd_send_wr *wr)
+{
+	const char *opcode = uvd_name_of(uvd_wr_opcode_names, wr->opcode);
+	const struct ibv_sge *first = wr->num_sge > 0 ? wr->sg_list : &(struct ibv_sge){ 0 };
+	uint32_t length;
+
+	switch (send_check(qp, wr, &length)) {
+	case SEND_SGES:
+		return uvd_why(RANGE, { .word = "num_sge" }, { wr->num_sge }, { 0 }, { qp->cap.max_send_sge });
+	case SEND_OPCODE:
+		return uvd_why(SEND_OPCODE, { .word = uvd_name_of(uvd_qp_type_names, qp->qp.qp_type) },
+			       { .word = opcode });
+	case SEND_RD_ATOMIC:
+		return uvd_why(SEND_NO_RD_ATOMIC, { .word = opcode });
+	case SEND_INLINE:
+		return uvd_why(SEND_NOT_INLINE, { .word = opcode });
+	case SEND_ENTRY:
+		return uvd_why(SEND_ATOMIC_ENTRY, { .word = opcode }, { first->length }, { first->addr });
+	case SEND_MAPPED:
+		return uvd_why(SEND_REFUSED);
+	case SEND_AH:
+		return uvd_why(SEND_AH);
+	case SEND_INLINE_LENGTH:
+		return uvd_why(RANGE, { .word = "inline data" }, { wr->inline_len }, { 0 },
+			       { qp->cap.max_inline_data });
+	case SEND_LENGTH:
+		return uvd_why(RANGE, { .word = "the length" }, { send_length(wr) }, { least_length(qp) },
+			       { most_length(qp) });
+	default:
+		return (struct uvd_why){ NULL };
+	}
 }
 
 /* A UD message has one packet. */
@@ -148,16 +225,6 @@ static struct soft_bind bind_of(const struct uvd_send_wr *wr)
 		bind.mr_key = wr->bind.mr ? wr->bind.mr->lkey : 0;
 	}
 	return bind;
-}
-
-int soft_check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length)
-{
-	int err;
-
-	if (wr->num_sge < 0 || (unsigned int)wr->num_sge > qp->cap.max_send_sge)
-		return -EINVAL;
-	err = check_operation(qp, wr);
-	return err ? err : check_length(qp, wr, length);
 }
 
 int soft_fill_send(struct soft_qp *qp, const struct uvd_send_wr *wr, struct soft_send_wqe *wqe)

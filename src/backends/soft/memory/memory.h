@@ -92,6 +92,8 @@ static inline struct soft_device *soft_device(struct uvd_ibdev *ibdev)
 
 /* Counts one more object. Returns 0, or -ENOMEM if there are max already. */
 int soft_count(atomic_int *count, int max);
+/* The same, and explains a refusal. what: such objects. */
+int soft_count_told(atomic_int *count, int max, const char *what, struct uvd_udata *udata);
 
 int soft_mr_table_init(struct soft_mr_table *table);
 void soft_mr_table_destroy(struct soft_mr_table *table);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "backends/soft/memory/mr.h"
+#include "explain/explain.h"
 
 enum { MAX_INDEX = (1 << 24) - 1 };
 
@@ -15,6 +16,13 @@ int soft_count(atomic_int *count, int max)
 		return 0;
 	atomic_fetch_sub(count, 1);
 	return -ENOMEM;
+}
+
+int soft_count_told(atomic_int *count, int max, const char *what, struct uvd_udata *udata)
+{
+	const int err = soft_count(count, max);
+
+	return err ? uvd_udata_refuse(udata, err, &uvd_why(DEVICE_FULL, { max }, { .word = what })) : 0;
 }
 
 int soft_mr_table_init(struct soft_mr_table *table)
