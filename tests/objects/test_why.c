@@ -299,12 +299,12 @@ static const struct why_case cases[] = {
 	  "CAP_NET_RAW" },
 	{ many_sends, EINVAL, "CREATE_QP: EINVAL: cap.max_send_wr 1048576 is not within 0 to 16384; " },
 	{ many_recvs, EINVAL, "CREATE_QP: EINVAL: cap.max_recv_wr 1048576 is not within 0 to 16384; " },
-	{ many_send_sges, EINVAL, "cap.max_send_sge 1000 is not within 0 to " },
-	{ many_recv_sges, EINVAL, "cap.max_recv_sge 1000 is not within 0 to " },
-	{ large_inline, EINVAL, "cap.max_inline_data 1048576 is not within 0 to " },
+	{ many_send_sges, EINVAL, "cap.max_send_sge 1000 is not within 0 to 32; " },
+	{ many_recv_sges, EINVAL, "cap.max_recv_sge 1000 is not within 0 to 32; " },
+	{ large_inline, EINVAL, "cap.max_inline_data 1048576 is not within 0 to 512; " },
 	{ no_queues, EINVAL, "all numbers of cap are 0; ask for one send or receive at least" },
-	{ many_cqes, EINVAL, "CREATE_CQ: EINVAL: cqe 1073741824 is not within 1 to " },
-	{ no_vector, EINVAL, "CREATE_CQ: EINVAL: comp_vector 1000 is not within 0 to " },
+	{ many_cqes, EINVAL, "CREATE_CQ: EINVAL: cqe 1073741824 is not within 1 to 1048575; " },
+	{ no_vector, EINVAL, "CREATE_CQ: EINVAL: comp_vector 1000 is not within 0 to 3; " },
 	{ reg_without_local_write, EINVAL,
 	  "REG_MR: EINVAL: REMOTE_WRITE without LOCAL_WRITE; add IBV_ACCESS_LOCAL_WRITE: what the peer may write must be "
 	  "writable here" },
@@ -323,6 +323,46 @@ static const struct why_case cases[] = {
 START_TEST(test_a_refused_call_names_the_attribute_the_rule_and_the_remedy)
 {
 	why_check(&cases[_i], &qp.qpn);
+}
+END_TEST
+
+/* ---- the ends of a range -------------------------------------------------------------------------------------- */
+
+START_TEST(test_the_last_values_of_a_range_are_taken)
+{
+	struct uv_cq_attr attr = uv_cq_default;
+
+	attr.comp_vector = h.dev->config.num_comp_vectors - 1;
+	attr.cqe = h.dev->config.limits.max_cqe;
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &attr, &cq, NULL), 0);
+	attr.comp_vector++;
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &attr, &cq, NULL), -EINVAL);
+	attr.comp_vector--;
+	attr.cqe++;
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &attr, &cq, NULL), -EINVAL);
+	attr.cqe = 0;
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &attr, &cq, NULL), -EINVAL);
+}
+END_TEST
+
+/* They are those of the SRQ. */
+START_TEST(test_numbers_of_receives_of_a_qp_with_an_srq_are_not_looked_at)
+{
+	const struct uv_srq_attr srq_attr = { .pd = pd, .max_wr = 4, .max_sge = 1 };
+	struct ib_uverbs_create_qp cmd = { .pd_handle = pd,
+					   .send_cq_handle = cq,
+					   .recv_cq_handle = cq,
+					   .max_send_wr = 1,
+					   .max_recv_wr = 1 << 20,
+					   .max_recv_sge = 1000,
+					   .is_srq = 1,
+					   .qp_type = IBV_QPT_RC };
+	struct ib_uverbs_create_qp_resp resp;
+	struct uv_srq srq;
+
+	ck_assert_int_eq(uv_create_srq(h.fd, UV_WRITE, &srq_attr, &srq), 0);
+	cmd.srq_handle = srq.handle;
+	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), 0);
 }
 END_TEST
 
@@ -440,6 +480,8 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, why_setup, why_teardown);
 	tcase_add_loop_test(tc, test_a_refused_call_names_the_attribute_the_rule_and_the_remedy, 0, UVD_COUNT(cases));
+	tcase_add_test(tc, test_the_last_values_of_a_range_are_taken);
+	tcase_add_test(tc, test_numbers_of_receives_of_a_qp_with_an_srq_are_not_looked_at);
 	tcase_add_test(tc, test_another_errno_has_another_reason);
 	tcase_add_test(tc, test_a_loop_of_refused_calls_is_told_ten_times_and_counted);
 	tcase_add_test(tc, test_explanations_count_for_the_user_whom_they_are_for);

@@ -59,9 +59,9 @@ CALL(srq_limit_above_new_size, modify_srq(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT, 5, 6))
 static const struct why_case cases[] = {
 	{ resize_below_what_it_holds, EINVAL,
 	  "RESIZE_CQ: EINVAL: CQ 0x%x: cqe 6 is less than the queue holds now; take " },
-	{ resize_to_nothing, EINVAL, "RESIZE_CQ: EINVAL: CQ 0x%x: cqe 0 is not within 1 to " },
+	{ resize_to_nothing, EINVAL, "RESIZE_CQ: EINVAL: CQ 0x%x: cqe 0 is not within 1 to 1048575; " },
 	{ resize_above_most, EINVAL, "RESIZE_CQ: EINVAL: CQ 0x%x: cqe 1048576 is not within 1 to 1048575; " },
-	{ srq_of_nothing, EINVAL, "MODIFY_SRQ: EINVAL: SRQ 0x2: max_wr 0 is not within 1 to " },
+	{ srq_of_nothing, EINVAL, "MODIFY_SRQ: EINVAL: SRQ 0x2: max_wr 0 is not within 1 to 16384; " },
 	{ srq_above_most, EINVAL, "MODIFY_SRQ: EINVAL: SRQ 0x2: max_wr 16385 is not within 1 to 16384; " },
 	{ srq_limit_above_new_size, EINVAL, "MODIFY_SRQ: EINVAL: SRQ 0x2: srq_limit 6 is not within 0 to 5; use " },
 };
@@ -72,11 +72,27 @@ START_TEST(test_a_refused_change_of_a_mapped_queue_names_the_attribute)
 }
 END_TEST
 
+static int resize_under_a_filter(void)
+{
+	char error[UVD_PLUGIN_ERROR] = "";
+
+	ck_assert_msg(!uvd_device_filter_add(h.dev, "error:replace_cq_queue=EINVAL", error), "%s", error);
+	return resize(100);
+}
+
+START_TEST(test_a_resize_that_a_filter_refuses_gets_no_reason_of_the_device)
+{
+	ck_assert_int_eq(resize_under_a_filter(), -EINVAL);
+	ck_assert_msg(!strstr(said(), "the queue holds"), "%s", said());
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("mapped");
 
 	tcase_add_checked_fixture(tc, mapped_setup, why_teardown);
 	tcase_add_loop_test(tc, test_a_refused_change_of_a_mapped_queue_names_the_attribute, 0, UVD_COUNT(cases));
+	tcase_add_test(tc, test_a_resize_that_a_filter_refuses_gets_no_reason_of_the_device);
 	return run_suite("why: mapped queues", tc);
 }

@@ -63,6 +63,7 @@ CALL(atomic_without_entry, POST_RC(0, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD))
 CALL(short_atomic, POST_RC(4, .opcode = IBV_WR_ATOMIC_CMP_AND_SWP, .num_sge = 1))
 CALL(long_send, POST_RC(0x60000000, .opcode = IBV_WR_SEND, .num_sge = 2))
 CALL(long_inline, POST_RC(1 << 20, .opcode = IBV_WR_SEND, .num_sge = 1, .send_flags = IBV_SEND_INLINE))
+CALL(inline_above_cap, POST_RC(200, .opcode = IBV_WR_SEND, .num_sge = 1, .send_flags = IBV_SEND_INLINE))
 CALL(inline_read, POST_RC(0, .opcode = IBV_WR_RDMA_READ, .num_sge = 1, .send_flags = IBV_SEND_INLINE))
 CALL(no_operation, POST_RC(0, .opcode = 99))
 static int read_without_rd_atomic(void)
@@ -113,6 +114,19 @@ static int recv_of_xrc_send(void)
 	make_qp_of(IBV_QPT_XRC_SEND);
 	ck_assert_int_eq(modify(to_init()), 0);
 	return post_recv(0);
+}
+
+/* In SQD requests wait. */
+static int full_send_queue(void)
+{
+	struct ib_uverbs_modify_qp cmd = { .attr_mask = IBV_QP_STATE, .qp_state = IBV_QPS_SQD };
+	int ret = 0;
+
+	qp_in(IBV_QPT_RC, IBV_QPS_RTS);
+	ck_assert_int_eq(modify(cmd), 0);
+	for (int i = 0; i < 1000 && !ret; i++)
+		ret = post_send(0, 0);
+	return ret;
 }
 
 static int full_recv_queue(void)
@@ -289,15 +303,16 @@ static const struct why_case cases[] = {
 	  "POST_SEND: EINVAL: QP 0x%x: a send cannot be posted in INIT; move the QP to RTS first" },
 	{ recv_in_reset, EINVAL,
 	  "POST_RECV: EINVAL: QP 0x%x: a receive cannot be posted in RESET; move the QP to INIT first" },
-	{ many_posted_sges, EINVAL, "POST_SEND: EINVAL: QP 0x%x: num_sge 8 is not within 0 to " },
-	{ many_posted_recv_sges, EINVAL, "POST_RECV: EINVAL: QP 0x%x: num_sge 8 is not within 0 to " },
+	{ many_posted_sges, EINVAL, "POST_SEND: EINVAL: QP 0x%x: num_sge 8 is not within 0 to 4; " },
+	{ many_posted_recv_sges, EINVAL, "POST_RECV: EINVAL: QP 0x%x: num_sge 8 is not within 0 to 4; " },
 	{ atomic_without_entry, EINVAL,
 	  "POST_SEND: EINVAL: QP 0x%x: the old value of FETCH_AND_ADD needs an entry of 8 bytes at a multiple of 8, not one "
 	  "of 0 bytes at 0x0; pass such an entry in sg_list" },
 	{ short_atomic, EINVAL,
 	  "the old value of CMP_AND_SWP needs an entry of 8 bytes at a multiple of 8, not one of 4 " },
 	{ long_send, EINVAL, "POST_SEND: EINVAL: QP 0x%x: the length 3221225472 is not within 0 to 2147483648; " },
-	{ long_inline, EINVAL, "POST_SEND: EINVAL: inline data 1048576 is not within 0 to " },
+	{ long_inline, EINVAL, "POST_SEND: EINVAL: inline data 1048576 is not within 0 to 512; " },
+	{ inline_above_cap, EINVAL, "POST_SEND: EINVAL: QP 0x%x: inline data 200 is not within 0 to 0; " },
 	{ inline_read, EINVAL,
 	  "POST_SEND: EINVAL: QP 0x%x: RDMA READ takes no inline data; leave IBV_SEND_INLINE out of " },
 	{ no_operation, EINVAL, "POST_SEND: EINVAL: opcode is wrong (99, 0x63)" },
@@ -308,26 +323,28 @@ static const struct why_case cases[] = {
 	  "QP 0x%x: the address handle belongs to another PD than the QP, or there is none; set wr.ud.ah " },
 	{ recv_of_xrc_send, EINVAL,
 	  "POST_RECV: EINVAL: QP 0x%x: the QP takes no receives by this call; post to the queue " },
-	{ srq_above_most, EINVAL, "MODIFY_SRQ: EINVAL: SRQ 0x2: max_wr 1073741824 is not within 0 to " },
+	{ srq_above_most, EINVAL, "MODIFY_SRQ: EINVAL: SRQ 0x2: max_wr 1073741824 is not within 0 to 16384; " },
 	{ srq_limit_above_size, EINVAL, "MODIFY_SRQ: EINVAL: SRQ 0x2: srq_limit 100 is not within 0 to 8; " },
 	{ srq_limit_above_new_size, EINVAL, "MODIFY_SRQ: EINVAL: SRQ 0x2: srq_limit 21 is not within 0 to 20; " },
 	{ srq_below_what_it_holds, EINVAL,
 	  "MODIFY_SRQ: EINVAL: SRQ 0x2: max_wr 4 is less than the queue holds now; take out " },
-	{ many_srq_sges, EINVAL, "CREATE_SRQ: EINVAL: max_sge 1000 is not within 1 to " },
+	{ many_srq_sges, EINVAL, "CREATE_SRQ: EINVAL: max_sge 1000 is not within 1 to 32; " },
 	{ one_srq_too_many, ENOMEM, "CREATE_SRQ: ENOMEM: the device has 1 SRQs, and can have no more; " },
 	{ many_srq_recv_sges, EINVAL, "POST_SRQ_RECV: EINVAL: num_sge 3 is not within 0 to 2; " },
 	{ full_srq, ENOMEM, "POST_SRQ_RECV: ENOMEM: the shared receive queue has 8 entries, all in use; " },
 	{ tm_srq, EOPNOTSUPP, "CREATE_XSRQ: srq_type 0x2: the device does not support this: EOPNOTSUPP" },
 	{ xrc_srq_without_cq, ENOENT, "SRQ_CREATE: ENOENT: UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE is missing; " },
 	{ xrc_srq_without_domain, ENOENT, "SRQ_CREATE: ENOENT: UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE is missing; " },
-	{ cq_of_nothing, EINVAL, "RESIZE_CQ: EINVAL: CQ 0x1: cqe 0 is not within 1 to " },
-	{ cq_above_most, EINVAL, "RESIZE_CQ: EINVAL: CQ 0x1: cqe 1073741824 is not within 1 to " },
+	{ cq_of_nothing, EINVAL, "RESIZE_CQ: EINVAL: CQ 0x1: cqe 0 is not within 1 to 1048575; " },
+	{ cq_above_most, EINVAL, "RESIZE_CQ: EINVAL: CQ 0x1: cqe 1073741824 is not within 1 to 1048575; " },
 	{ cq_below_what_it_holds, EINVAL,
 	  "RESIZE_CQ: EINVAL: CQ 0x1: cqe 2 is less than the queue holds now; take out what " },
-	{ full_recv_queue, ENOMEM, "POST_RECV: ENOMEM: QP 0x%x: the receive queue has " },
+	{ full_send_queue, ENOMEM,
+	  "POST_SEND: ENOMEM: QP 0x%x: the send queue has 16 entries, all in use; poll completions before the next post" },
+	{ full_recv_queue, ENOMEM, "POST_RECV: ENOMEM: QP 0x%x: the receive queue has 12 entries, all in use; " },
 	{ recv_beside_srq, EINVAL,
 	  "POST_RECV: EINVAL: QP 0x%x: the QP takes its receives from an SRQ; post them by ibv_post_srq_recv()" },
-	{ many_srq_wrs, EINVAL, "CREATE_SRQ: EINVAL: max_wr 1073741824 is not within 1 to " },
+	{ many_srq_wrs, EINVAL, "CREATE_SRQ: EINVAL: max_wr 1073741824 is not within 1 to 16384; " },
 };
 
 START_TEST(test_a_refused_call_names_the_attribute_the_rule_and_the_remedy)

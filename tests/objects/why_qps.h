@@ -25,6 +25,7 @@ static void make_qp_of(uint8_t type)
 	struct uv_qp_attr attr = uv_qp_attr(pd, cq);
 
 	attr.type = type;
+	attr.cap.max_recv_wr = 12;
 	ck_assert_int_eq(uv_create_qp(h.fd, UV_WRITE, &attr, &qp), 0);
 }
 
