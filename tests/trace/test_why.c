@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Explanations in traces: which recorder gets which, and what `uverbsctl trace` and `explain` print of them. */
+#include "backends/soft/fabric.h"
+#include "backends/soft/memory/memory.h"
 #include "bed.h"
 #include "explain/explain.h"
 #include "host/host.h"
@@ -413,6 +415,182 @@ START_TEST(test_why_remembers_1024_qps)
 }
 END_TEST
 
+/* ---- which QP ---------------------------------------------------------------------------------------------------- */
+
+static char *text_of_trace(void)
+{
+	unsigned int kinds[UVD_TRACE_WHY + 1] = { 0 };
+	char *text, *json;
+
+	bed_end();
+	json_decref(read_trace(bed_trace(), kinds, &text, &json));
+	free(json);
+	return text;
+}
+
+/* Two QPs send to this one; its peer is the one that it sends to. */
+START_TEST(test_why_shows_the_peer_that_is_connected_to_it)
+{
+	struct uv_qp_attr attr = uv_qp_attr(pd, cq);
+	struct ib_uverbs_recv_wr wr = { .wr_id = 0x111 };
+	struct uv_qp third;
+	char *text;
+
+	make_qps();
+	ck_assert_int_eq(uv_create_qp(bed.fd, UV_WRITE, &attr, &third), 0);
+	ck_assert_int_eq(to_init(&third), 0);
+	ck_assert_int_eq(to_rtr(&qps[0], qps[1].qpn), 0);
+	ck_assert_int_eq(to_rtr(&qps[1], qps[0].qpn), 0);
+	ck_assert_int_eq(to_rtr(&third, qps[0].qpn), 0);
+	ck_assert_int_eq(uv_post_recv(bed.fd, UV_WRITE, third.handle, &wr, 1, NULL, 0, NULL), 0);
+	explain_qp(qps[0].qpn);
+	text = text_of_trace();
+	ck_assert_msg(strstr(text, "  the peer:\n") && !strstr(text, "wr_id=273"), "%s", text);
+	free(text);
+}
+END_TEST
+
+/* Queries are not what led to it; the destruction is. */
+START_TEST(test_why_shows_what_changes_a_qp_and_no_queries)
+{
+	struct ib_uverbs_query_qp_resp resp;
+	uint32_t events, qpn;
+	char *text;
+
+	make_qps();
+	ck_assert_int_eq(uv_query_qp(bed.fd, UV_WRITE, qps[0].handle, &resp), 0);
+	qpn = qps[0].qpn;
+	ck_assert_int_eq(uv_destroy_qp(bed.fd, UV_WRITE, qps[0].handle, &events), 0);
+	explain_qp(qpn);
+	text = text_of_trace();
+	ck_assert_msg(!strstr(text, "QUERY(") && count(text, "DESTROY") == 1 && count(text, "CREATE_QP(") == 1, "%s",
+		      text);
+	free(text);
+}
+END_TEST
+
+/* A CQ can have the number of a QP. */
+START_TEST(test_why_of_a_cq_shows_no_qp)
+{
+	struct uvd_explained e = { .kind = UVD_EXPLAINED_EVENT,
+				   .why = uvd_why(CQ_OVERRUN, { 1 }),
+				   .object = "CQ",
+				   .event = IBV_EVENT_CQ_ERR };
+	char *text;
+
+	make_qps();
+	e.number = qps[0].qpn;
+	uvd_explain(&bed.dev->ib, atomic_load(&bed.file->context), &e);
+	text = text_of_trace();
+	ck_assert_msg(strstr(text, " why: CQ 0x") && !strstr(text, "CREATE_QP("), "%s", text);
+	free(text);
+}
+END_TEST
+
+/* ---- QPs of one number ------------------------------------------------------------------------------------------- */
+
+/* The next QP gets this number, which is free. */
+static void next_has_number(uint32_t qpn)
+{
+	uvd_fabric_set_first_qpn(soft_device(&bed.dev->ib)->fabric, qpn);
+}
+
+/* Another open file of the device, with a PD and a CQ, in which the next calls are made. */
+static void another_file(void)
+{
+	uint32_t comp_vectors;
+	int other_async;
+
+	bed.fd = uv_open();
+	ck_assert_int_ge(bed.fd, 0);
+	ck_assert_int_eq(uv_get_context(bed.fd, UV_WRITE, &other_async, &comp_vectors), 0);
+	close(other_async);
+	ck_assert_int_eq(uv_alloc_pd(bed.fd, UV_WRITE, &pd), 0);
+	ck_assert_int_eq(uv_create_cq(bed.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
+}
+
+static void destroy(const struct uv_qp *qp)
+{
+	uint32_t events;
+
+	ck_assert_int_eq(uv_destroy_qp(bed.fd, UV_WRITE, qp->handle, &events), 0);
+}
+
+static void make_qp(struct uv_qp *qp, uint32_t qpn)
+{
+	struct uv_qp_attr attr = uv_qp_attr(pd, cq);
+
+	next_has_number(qpn);
+	ck_assert_int_eq(uv_create_qp(bed.fd, UV_WRITE, &attr, qp), 0);
+	ck_assert_uint_eq(qp->qpn, qpn);
+}
+
+static void post(const struct uv_qp *qp, uint64_t id)
+{
+	struct ib_uverbs_recv_wr wr = { .wr_id = id };
+
+	ck_assert_int_eq(uv_post_recv(bed.fd, UV_WRITE, qp->handle, &wr, 1, NULL, 0, NULL), 0);
+}
+
+/* The first was connected to it. Then another one got its number, and its handle in another file. */
+START_TEST(test_why_shows_the_qp_of_its_own_file_and_the_peer_that_was_connected)
+{
+	const int first = bed.fd;
+	struct uv_qp other;
+	char *text;
+
+	make_qps();
+	ck_assert_int_eq(to_rtr(&qps[0], qps[1].qpn), 0);
+	ck_assert_int_eq(to_rtr(&qps[1], qps[0].qpn), 0);
+	post(&qps[0], 111);
+	post(&qps[1], 222);
+	destroy(&qps[0]);
+	destroy(&qps[1]);
+	another_file();
+	make_qp(&other, qps[0].qpn);
+	ck_assert_int_eq(to_init(&other), 0);
+	post(&other, 333);
+	make_qp(&other, qps[1].qpn);
+	ck_assert_int_eq(to_init(&other), 0);
+	post(&other, 444);
+	explain_qp(qps[0].qpn);
+	text = text_of_trace();
+	ck_assert_msg(strstr(text, "wr_id=111") && strstr(text, "wr_id=222"), "%s", text);
+	ck_assert_msg(!strstr(text, "wr_id=333") && !strstr(text, "wr_id=444"), "%s", text);
+	free(text);
+	uv_close(bed.fd);
+	bed.fd = first;
+}
+END_TEST
+
+/* Nothing was connected to it. */
+START_TEST(test_why_takes_the_latest_qp_of_a_number_for_the_peer)
+{
+	struct uv_qp other;
+	const int first = bed.fd;
+	char *text;
+
+	make_qps();
+	ck_assert_int_eq(to_rtr(&qps[0], 77), 0);
+	another_file();
+	make_qp(&other, 77);
+	ck_assert_int_eq(to_init(&other), 0);
+	post(&other, 333);
+	destroy(&other);
+	uv_close(bed.fd);
+	another_file();
+	make_qp(&other, 77);
+	ck_assert_int_eq(to_init(&other), 0);
+	post(&other, 444);
+	explain_qp(qps[0].qpn);
+	text = text_of_trace();
+	ck_assert_msg(strstr(text, "wr_id=444") && !strstr(text, "wr_id=333"), "%s", text);
+	free(text);
+	uv_close(bed.fd);
+	bed.fd = first;
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("why");
@@ -428,5 +606,10 @@ int main(void)
 	tcase_add_test(tc, test_why_shows_the_latest_calls_of_a_qp);
 	tcase_add_loop_test(tc, test_why_shows_no_peer_that_there_is_not, 0, 2);
 	tcase_add_loop_test(tc, test_why_remembers_1024_qps, 0, 2);
+	tcase_add_test(tc, test_why_shows_the_peer_that_is_connected_to_it);
+	tcase_add_test(tc, test_why_shows_what_changes_a_qp_and_no_queries);
+	tcase_add_test(tc, test_why_of_a_cq_shows_no_qp);
+	tcase_add_test(tc, test_why_shows_the_qp_of_its_own_file_and_the_peer_that_was_connected);
+	tcase_add_test(tc, test_why_takes_the_latest_qp_of_a_number_for_the_peer);
 	return run_suite("why", tc);
 }
