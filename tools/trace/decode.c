@@ -252,6 +252,7 @@ static bool decode_invoke(struct uvd_trace_decoded *d, struct trace_attr *attrs,
 		}
 	d->row = row;
 	d->front = "invoke_write";
+	d->bare = !in;
 	uvd_trace_command_fields(d, &c);
 	return true;
 }
@@ -334,6 +335,7 @@ void uvd_trace_decoded_start(struct uvd_trace_decoded *d)
 	d->uses = json_object();
 	d->words = json_object();
 	d->roles = json_object();
+	d->statuses = json_object();
 }
 
 bool uvd_trace_decode(struct uvd_trace_reader *r, const struct uvd_trace_call *call, struct uvd_trace_decoded *d)
@@ -368,4 +370,5 @@ void uvd_trace_decoded_free(struct uvd_trace_decoded *d)
 	json_decref(d->uses);
 	json_decref(d->words);
 	json_decref(d->roles);
+	json_decref(d->statuses);
 }

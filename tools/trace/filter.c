@@ -15,12 +15,11 @@ bool uvd_trace_is_probe(const struct uvd_trace_decoded *d)
 {
 	switch (d->call->result) {
 	case -EPROTONOSUPPORT:
-	case -ENOTTY:
 		return true;
 	case -EOPNOTSUPP: /* of a call that exists, something else is not supported */
 		return !d->row;
 	case -ENOSPC:
-		return d->row && !strcmp(d->front, "invoke_write") && !json_object_size(d->in);
+		return d->bare;
 	case -ENODATA:
 		return d->row && !strcmp(d->row->name, "UVERBS_METHOD_QUERY_GID_ENTRY");
 	default:
@@ -31,15 +30,10 @@ bool uvd_trace_is_probe(const struct uvd_trace_decoded *d)
 /* Does the call tell, or the entry have, a completion of this status? NULL: of any but SUCCESS. */
 static bool has_completion(const struct uvd_trace_decoded *d, const char *status)
 {
-	static const char end[] = ".status";
 	const char *name, *word;
 	json_t *value;
 
-	json_object_foreach(d->out, name, value) {
-		const size_t len = strlen(name);
-
-		if (strncmp(name, "wc.", 3) || len < sizeof(end) || strcmp(name + len - strlen(end), end))
-			continue;
+	json_object_foreach(d->statuses, name, value) {
 		word = json_string_value(value); /* a status without a name is a number */
 		if (status ? word && is_like(status, word) : !word || strcmp(word, "SUCCESS"))
 			return true;

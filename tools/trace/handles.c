@@ -158,11 +158,13 @@ static void gid_add(struct uvd_trace_decoded *d, const char *name, const uint8_t
 		json_object_set_new(d->words, name, json_string(inet_ntop(AF_INET6, data, text, sizeof(text))));
 }
 
-/* Work requests of QPs are read by the type of the QP. */
-static void type_add(struct uvd_trace_decoded *d, const json_t *to, const char *name, const struct uvd_words *words)
+/* Work requests of QPs are read by the type of the QP, and completions fail by their status. */
+static void words_add(struct uvd_trace_decoded *d, const json_t *to, const char *name, const struct uvd_words *words)
 {
-	if (to == d->in && words && !strcmp(words->name, "ib_uverbs_qp_type"))
+	if (to == d->in && !strcmp(words->name, "ib_uverbs_qp_type"))
 		d->qp_type = json_object_get(to, name);
+	else if (to == d->out && !strcmp(words->name, "ibv_wc_status"))
+		json_object_set(d->statuses, name, json_object_get(to, name));
 }
 
 /* The call creates, destroys or uses the object with this handle. */
@@ -201,7 +203,8 @@ static void trace_field(struct uvd_trace_decoded *d, json_t *to, const char *nam
 	role_add(d, to, name, f->role);
 	if (f->count)
 		return;
-	type_add(d, to, name, f->words);
+	if (f->words)
+		words_add(d, to, name, f->words);
 	if (f->role == UVD_ROLE_HANDLE)
 		field_handle(d, name, f, uvd_field_get(f, data), makes);
 	else if (f->role == UVD_ROLE_FD && to == d->out)
@@ -246,7 +249,8 @@ void uvd_trace_value(struct uvd_trace_decoded *d, json_t *to, const char *name, 
 		return;
 	uvd_words_result(to, name, fields->words, data, len);
 	role_add(d, to, name, fields->role);
-	type_add(d, to, name, fields->words);
+	if (fields->words)
+		words_add(d, to, name, fields->words);
 }
 
 /* ---- what is remembered ------------------------------------------------------------------------------------------ */

@@ -122,11 +122,13 @@ struct uvd_trace_decoded {
 	json_t *uses; /* the handles of objects that the call names: the first of each type, by the type's number */
 	json_t *words; /* what the text shows for other values: GIDs, and numbers of QPs */
 	json_t *roles; /* of outputs: enum uvd_role, by the output's name; one that is not there has no role */
+	json_t *statuses; /* of the completions that the call tells, or the entry has: their values by name */
 	json_t *qp_type; /* the value that is the type of the QP that the call creates, or NULL */
 	uint32_t created; /* the handle of the object that the call created */
 	uint16_t created_object; /* its type, UVERBS_OBJECT_... */
 	char created_name[UVD_SHORT_NAME]; /* of the value that is that handle */
 	bool creates, destroys, renews;
+	bool bare; /* an INVOKE_WRITE without a request */
 	uint32_t destroyed; /* the handle of the object that the call destroys */
 	uint16_t destroyed_object;
 	uint32_t renewed; /* the handle of the object to which the call gives other numbers */
