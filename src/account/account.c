@@ -382,8 +382,12 @@ void uvd_account_charge_anyway(struct uvd_account *account, enum uvd_resource re
 		atomic_fetch_add_explicit(&account->users[i]->used[res], n, memory_order_relaxed);
 }
 
-/* Logs the refusal unless the caller has to. Returns the errno. */
-static int account_refuse(const struct uvd_account *account, const struct uvd_refusal *why)
+int uvd_refusal_errno(const struct uvd_refusal *why)
+{
+	return uvd_limit_rows[why->res].err ?: -EAGAIN;
+}
+
+void uvd_account_log_refusal(const struct uvd_account *account, const struct uvd_refusal *why)
 {
 	const struct uvd_limit_row *row = &uvd_limit_rows[why->res];
 
@@ -394,12 +398,11 @@ static int account_refuse(const struct uvd_account *account, const struct uvd_re
 				why->uid, why->used, row->what, why->device ? " on " : "",
 				why->device ? why->device : "", why->more, why->device ? "user's share" : "limit",
 				why->max, row->name, row->name);
-	return row->err ? row->err : -EAGAIN;
 }
 
 int uvd_account_charge_why(struct uvd_account *account, enum uvd_resource res, uint64_t n, struct uvd_refusal *why)
 {
-	return !account || account_charge(account, res, n, why) ? 0 : account_refuse(account, why);
+	return !account || account_charge(account, res, n, why) ? 0 : uvd_refusal_errno(why);
 }
 
 int uvd_account_check_why(const struct uvd_account *account, enum uvd_resource res, uint64_t used, uint64_t n,
@@ -407,15 +410,18 @@ int uvd_account_check_why(const struct uvd_account *account, enum uvd_resource r
 {
 	for (unsigned int i = 0; account && i < account->num; i++)
 		if (!user_may_hold(account->accounts, account->users[i], res, used, n, why))
-			return account_refuse(account, why);
+			return uvd_refusal_errno(why);
 	return 0;
 }
 
 int uvd_account_charge(struct uvd_account *account, enum uvd_resource res, uint64_t n)
 {
 	struct uvd_refusal why;
+	const int err = uvd_account_charge_why(account, res, n, &why);
 
-	return uvd_account_charge_why(account, res, n, &why);
+	if (err)
+		uvd_account_log_refusal(account, &why);
+	return err;
 }
 
 bool uvd_account_may_hold(const struct uvd_account *account, enum uvd_resource res, uint64_t n)

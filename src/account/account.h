@@ -174,11 +174,15 @@ struct uvd_refusal {
 	uint64_t used, more, max; /* the user held `used` at that moment, and the charge was for `more` */
 };
 
-/* The same, with the reason. If that is a quota it logs nothing: the caller has to, as it knows the process. */
+/* The same, with the reason. It logs nothing: the caller has to, as it knows the process. */
 int uvd_account_charge_why(struct uvd_account *account, enum uvd_resource res, uint64_t n, struct uvd_refusal *why);
 /* The same for what no account counts: would n more than `used` be too many? Charges nothing. */
 int uvd_account_check_why(const struct uvd_account *account, enum uvd_resource res, uint64_t used, uint64_t n,
 			  struct uvd_refusal *why);
+/* Logs the refusal of a charge that is of no call. A quota's is not logged: the account does not know the device's log. */
+void uvd_account_log_refusal(const struct uvd_account *account, const struct uvd_refusal *why);
+/* The errno of a call that is refused so. */
+int uvd_refusal_errno(const struct uvd_refusal *why);
 /* uvd_account_charge() without the log line. Returns false if it charges nothing because of the limit. */
 bool uvd_account_try(struct uvd_account *account, enum uvd_resource res, uint64_t n);
 /* The same; if it returns false, *why has the reason. */

@@ -81,18 +81,28 @@ int uvd_device_charge_file(const struct uvd_device *dev, struct uvd_account *acc
 void uvd_file_over_quota(struct uvd_file *file, const struct uvd_asker *asker, const struct uvd_refusal *why)
 {
 	const struct uvd_limit_row *row = &uvd_limit_rows[why->res];
-	struct uvd_device *dev = file->dev;
-	char quota[96];
+	char text[160];
 
-	if (!why->quota)
+	/* What has refused the charge of bytes has a line of its own. */
+	if (!why->more)
 		return;
-	atomic_fetch_add_explicit(&dev->over_quota, 1, memory_order_relaxed);
-	if (!asker->caller)
+	if (why->quota)
+		atomic_fetch_add_explicit(&file->dev->over_quota, 1, memory_order_relaxed);
+	if (!asker->caller) {
+		uvd_account_log_refusal(file->account, why);
 		return;
-	uvd_quota_text(why->quota, why->uid, why->res, quota, sizeof(quota));
-	uvd_file_explain_rule(
-		file, asker->caller, asker->verb, row->err,
-		&uvd_why(QUOTA, { why->uid }, { .word = quota }, { why->used }, { .word = row->what }, { why->more }));
+	}
+	if (why->quota) {
+		uvd_quota_text(why->quota, why->uid, why->res, text, sizeof(text));
+		uvd_file_explain_rule(file, asker->caller, asker->verb, uvd_refusal_errno(why),
+				      &uvd_why(QUOTA, { why->uid }, { .word = text }, { why->used },
+					       { .word = row->what }, { why->more }));
+		return;
+	}
+	snprintf(text, sizeof(text), "%s%s%s", row->what, why->device ? " on " : "", why->device ?: "");
+	uvd_file_explain_rule(file, asker->caller, asker->verb, uvd_refusal_errno(why),
+			      &uvd_why(LIMIT, { why->uid }, { why->used }, { .word = text }, { why->more },
+				       { why->max }, { .word = row->name }));
 }
 
 int uvd_file_charge(struct uvd_file *file, const struct uvd_asker *asker, enum uvd_resource res, uint64_t n)

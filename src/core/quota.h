@@ -47,7 +47,7 @@ bool uvd_device_has_rules(const struct uvd_device *dev);
  */
 int uvd_device_charge_file(const struct uvd_device *dev, struct uvd_account *account, struct uvd_account **payer);
 
-/* For a charge to the file's account that was refused. If that was by a quota: counts and logs the refusal. */
+/* For a charge to the file's account that was refused: explains the refusal, and counts it if a quota has refused. */
 void uvd_file_over_quota(struct uvd_file *file, const struct uvd_asker *asker, const struct uvd_refusal *why)
 	__attribute__((cold));
 /*

@@ -186,13 +186,15 @@ UVD_REASON(NET_RAW, "net-raw", "{field:s} {value:x} requires the capability CAP_
 UVD_REASON(DEVICE_FULL, "device-full", "the device has {most} {what:s}, and can have no more",
 	   "destroy those that are not used; ibv_query_device() tells how many there can be", "ibv_query_device(3)")
 
-/* what an administrator has restricted */
+/* what an administrator has restricted, or what one user can have */
 UVD_REASON(ALLOW_LIST, "allow-list", "user {uid} is refused by the allow-list `{list:s}`: {what:s}",
 	   "to allow it, add `allow = {list:s}{word:s}` to the device's section, or use --allow",
 	   "docs/access-control.md")
 UVD_REASON(QUOTA, "quota",
 	   "user {uid} is refused by the quota `{quota:s}`: it holds {used} {what:s}, and asks for {more} more",
 	   "to allow it, raise `quota = {quota:s}` in the device's section, or use --quota", "docs/access-control.md")
+UVD_REASON(LIMIT, "limit", "user {uid} has {used} {what:s}, and {more} more would exceed the limit of {max}",
+	   "raise it with --limit-{name:s}, or `{name:s}` of [limits]", "docs/limits.md")
 
 /* MODIFY_QP */
 UVD_REASON(MODIFY_MISSING, "modify-missing", "{from:state} to {to:state} lacks {missing:attrs}",

@@ -206,8 +206,8 @@ START_TEST(test_share_of_a_device_is_the_persons_and_no_share_of_the_daemon)
 }
 END_TEST
 
-/* The caller of uvd_account_charge_why() has a better line for a quota. */
-START_TEST(test_limit_is_logged_and_a_quota_is_not)
+/* Callers who get the reason have better lines. */
+START_TEST(test_limit_is_logged_without_a_call_and_a_quota_is_not)
 {
 	const int fd = memfd_create("log", MFD_CLOEXEC);
 	struct uvd_log *log = uvd_log_new(fd, "", UVD_WARN);
@@ -220,7 +220,10 @@ START_TEST(test_limit_is_logged_and_a_quota_is_not)
 	a = on_device(1000, 1000);
 	ck_assert_int_eq(uvd_account_charge_why(a, PDS, 4, &why), -EAGAIN);
 	ck_assert_int_eq(lseek(fd, 0, SEEK_END), 0);
+	uvd_account_log_refusal(a, &why);
 	ck_assert_int_eq(uvd_account_charge_why(a, PDS, 5, &why), -EAGAIN);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_END), 0);
+	uvd_account_log_refusal(a, &why);
 	ck_assert_int_gt(lseek(fd, 0, SEEK_END), 0);
 	uvd_account_put(a);
 	uvd_accounts_free(accounts);
@@ -282,7 +285,7 @@ int main(void)
 	tcase_add_test(t, test_number_of_the_user_counts_else_that_of_everybody);
 	tcase_add_test(t, test_charge_counts_for_the_daemon_and_the_device_or_for_neither);
 	tcase_add_test(t, test_share_of_a_device_is_the_persons_and_no_share_of_the_daemon);
-	tcase_add_test(t, test_limit_is_logged_and_a_quota_is_not);
+	tcase_add_test(t, test_limit_is_logged_without_a_call_and_a_quota_is_not);
 	tcase_add_test(t, test_account_keeps_its_quota);
 	tcase_add_test(t, test_threads_never_hold_more_than_the_quota);
 	return run_suite("quota", t);

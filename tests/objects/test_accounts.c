@@ -108,6 +108,32 @@ static int alloc_dm(uint64_t length)
 
 /* ---- limits and their errno -------------------------------------------------------------------------------------- */
 
+/* The log of the device, and of its accounts, has one line for it: that of the call. */
+START_TEST(test_object_beyond_a_limit_is_explained_as_a_call)
+{
+	const int log_fd = memfd_create("log", MFD_CLOEXEC);
+	char text[1024] = "", line[256];
+	struct uvd_log *log;
+	uint32_t pd, cq;
+
+	limit(UVD_RES_OBJECT + UVERBS_OBJECT_PD, 2);
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq) | harness_alloc_pd(&h, &pd), 0);
+	log = h.engine.log = uvd_log_new(log_fd, "test", UVD_WARN);
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), -EAGAIN);
+	ck_assert_int_gt(pread(log_fd, text, sizeof(text) - 1, 0), 0);
+	snprintf(
+		line, sizeof(line),
+		"ALLOC_PD: EAGAIN: user %u has 2 objects of type PD, and 1 more would exceed the limit of 2; raise it with "
+		"--limit-pds, or `pds` of [limits], pid %d\n",
+		uvd_account_person(h.account), getpid());
+	ck_assert_msg(strstr(text, line) && !strchr(strchr(text, '\n') + 1, '\n'), "%s", text);
+	teardown();
+	uvd_log_free(log);
+	close(log_fd);
+	setup();
+}
+END_TEST
+
 START_TEST(test_objects_beyond_a_limit_are_eagain)
 {
 	static const unsigned int limits[] = { UVD_RES_OBJECTS, UVD_RES_OBJECT + UVERBS_OBJECT_PD };
@@ -530,7 +556,8 @@ START_TEST(test_registering_with_too_few_bytes_charges_nothing)
 }
 END_TEST
 
-TEST_LIST(test_objects_beyond_a_limit_are_eagain, test_files_beyond_the_limit_are_emfile_for_their_user_alone,
+TEST_LIST(test_objects_beyond_a_limit_are_eagain, test_object_beyond_a_limit_is_explained_as_a_call,
+	  test_files_beyond_the_limit_are_emfile_for_their_user_alone,
 	  test_file_without_bytes_left_is_enomem_and_counts_no_file,
 	  test_open_of_a_domain_that_a_closed_file_had_at_the_limit,
 	  test_objects_of_a_file_that_is_closed_count_no_more, test_another_users_objects_are_not_counted,
