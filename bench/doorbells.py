@@ -205,7 +205,8 @@ def bounds():
 
 
 # Figures, and what they are compared with.
-COMPARED = [(f"ib_{test}_lat 64 B, {which}", bound) for test in ("send", "write", "read") for which, bound in (("typical", NULL), ("average", BELL))]
+COMPARED = [(f"ib_{test}_lat 64 B, {which}", bound)
+            for test in ("send", "write", "read") for which, bound in (("typical", NULL), ("average", BELL))]
 COMPARED += [("ib_send_bw 64 KiB", COPIES), ("ib_write_bw 64 KiB", COPIES)]
 
 

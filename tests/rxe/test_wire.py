@@ -67,8 +67,8 @@ def fixture_link():
     net.close()
 
 
-TROUBLES = pytest.mark.parametrize("trouble", ["delay 0", "loss 0.1%", "loss 1%", "loss 5%", "duplicate 3%",
-                                                "delay 1ms reorder 25% 50%", "delay 10ms"])
+TROUBLES = pytest.mark.parametrize("trouble", ["delay 0", "loss 0.1%", "loss 1%", "loss 5%", "duplicate 3%", "delay 1ms reorder 25% 50%",
+                                               "delay 10ms"])
 SLOW = pytest.mark.skipif(not LONG, reason="takes minutes; UVERBSD_LONG=1")
 
 
