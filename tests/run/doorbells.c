@@ -2,6 +2,8 @@
 /*
  * doorbells CASE [ARGUMENT]: posts by the distribution's provider, whose doorbells may be write()s that the kernel carries out (src/doorbell).
  * way: prints `direct` or `calls`.
+ * alone: the same for a file that this program opens without libibverbs; asked: after a refused socket of NETLINK_RDMA; become: as a
+ * program that another one has become, which had asked.
  * states ERRNO: posts in each state; ERRNO (a number) is that of a refused one.
  * dup, fork: posts by duplicates of the descriptor, and by a child.
  * garbage: whatever a client can do to its log, and posts after each. flood: the same for a second.
@@ -11,9 +13,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <rdma/ib_user_verbs.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include "../distribution/side.h"
@@ -22,6 +27,12 @@ enum { ARENA = 8192, SECONDS = 20, DOORBELL = 32, MEGABYTE = 1 << 20, DEPTH = 16
 
 static struct side s;
 static struct ibv_qp *qp, *peer;
+
+static void begin(void)
+{
+	side_init(&s, arena_new(ARENA), ARENA, false);
+	side_open(&s, NULL);
+}
 
 static struct ibv_qp *qp_new(void)
 {
@@ -95,6 +106,49 @@ static void case_way(void)
 {
 	begin_pair();
 	printf("%s\n", is_direct() ? "direct" : "calls");
+}
+
+/* ---- without libibverbs ------------------------------------------------------------------------------------------ */
+
+/* Writes a command that has the length of a doorbell: a call answers it. */
+static void case_alone(void)
+{
+	const int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
+	struct ib_uverbs_ex_query_device_resp answer = { 0 };
+	struct ib_uverbs_get_context_resp context;
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_get_context cmd;
+	} get = { { IB_USER_VERBS_CMD_GET_CONTEXT, sizeof(get) / 4, sizeof(context) / 4 }, { (uintptr_t)&context } };
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_ex_cmd_hdr ex;
+		struct ib_uverbs_ex_query_device cmd;
+	} query = { .hdr = { IB_USER_VERBS_EX_CMD_QUERY_DEVICE | IB_USER_VERBS_CMD_FLAG_EXTENDED, 1,
+			     sizeof(answer) / 8 },
+		    .ex.response = (uintptr_t)&answer };
+
+	_Static_assert(sizeof(query) == DOORBELL, "it could be a doorbell");
+	CHECK(fd >= 0 && write(fd, &get, sizeof(get)) == sizeof(get));
+	CHECK(write(fd, &query, sizeof(query)) == sizeof(query));
+	printf("%s\n", answer.response_length ? "calls" : "direct");
+}
+
+static void ask(void)
+{
+	CHECK(socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA) == -1 && errno == EPROTONOSUPPORT);
+}
+
+static void case_asked(void)
+{
+	ask();
+	case_alone();
+}
+
+static void case_become(void)
+{
+	ask();
+	execl("/proc/self/exe", "doorbells", "alone", NULL);
 }
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
@@ -279,31 +333,33 @@ static void case_leave(void)
 	_exit(0);
 }
 
+static const struct {
+	const char *name;
+	void (*run)(void);
+	bool opens_itself;
+} cases[] = {
+	{ "way", case_way },	       { "alone", case_alone, true },
+	{ "asked", case_asked, true }, { "become", case_become, true },
+	{ "dup", case_dup },	       { "fork", case_fork },
+	{ "limit", case_limit },       { "garbage", case_garbage },
+	{ "flood", case_flood },       { "wait", case_wait },
+	{ "leave", case_leave },
+};
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
-	side_init(&s, arena_new(ARENA), ARENA, false);
-	side_open(&s, NULL);
-	if (!strcmp(name, "way"))
-		case_way();
-	else if (!strcmp(name, "states") && argc > 2)
-		case_states(atoi(argv[2]));
-	else if (!strcmp(name, "dup"))
-		case_dup();
-	else if (!strcmp(name, "fork"))
-		case_fork();
-	else if (!strcmp(name, "limit"))
-		case_limit();
-	else if (!strcmp(name, "garbage"))
-		case_garbage();
-	else if (!strcmp(name, "flood"))
-		case_flood();
-	else if (!strcmp(name, "wait"))
-		case_wait();
-	else if (!strcmp(name, "leave"))
-		case_leave();
-	else
-		CHECK(!"a case");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		if (strcmp(name, cases[i].name))
+			continue;
+		if (!cases[i].opens_itself)
+			begin();
+		cases[i].run();
+		return 0;
+	}
+	CHECK(!strcmp(name, "states") && argc > 2);
+	begin();
+	case_states(atoi(argv[2]));
 	return 0;
 }
