@@ -6,8 +6,15 @@
  * gets no such socket here. So the commands of a process that asked for one are ioctl()s. Other programs open the device by
  * themselves, and may write any command.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "run/internal.h"
 
@@ -57,26 +64,119 @@ struct uvd_doorbells *uvd_run_doorbells(struct uvd_run_tree *tree)
 	return direct->doorbells;
 }
 
+/* ---- RLIMIT_FSIZE ------------------------------------------------------------------------------------------------ */
+
+/* Returns how many numbers the line of a status file has; *last: the last one. */
+static unsigned int status_numbers(const char *text, const char *name, long *last)
+{
+	const char *p = strstr(text, name);
+	unsigned int num = 0;
+	char *end;
+
+	for (p = p ? p + strlen(name) : ""; *p == '\t'; p = end, num++)
+		*last = strtol(p, &end, 10);
+	return num;
+}
+
 /*
- * setrlimit(RLIMIT_FSIZE) of a process that has a log: the kernel would end it by SIGXFSZ at its next doorbell, as a log lies beyond
+ * Returns the thread that a prlimit() with this number is for, or 0: unknown. The number is one of the caller's pid namespace: if that is
+ * not the tree's it means something here only if it is the caller's own.
+ */
+static pid_t limit_target(struct uvd_run_tree *tree, int number)
+{
+	long process = 0, thread = 0;
+	char text[4096];
+	int fd;
+
+	if (!number)
+		return tree->tid;
+	fd = tree->proc.open(&tree->proc, tree->tid, "status", O_RDONLY);
+	if (fd < 0 || number < 0 || number >= UVD_PROC_NUMBERS || uvd_status_read(fd, text, sizeof(text)) <= 0)
+		*text = 0;
+	if (fd >= 0)
+		close(fd);
+	if (!*text)
+		return 0;
+	status_numbers(text, "\nNStgid:", &process);
+	if (status_numbers(text, "\nNSpid:", &thread) <= 1)
+		return number + tree->proc.base;
+	return number == process || number == thread ? tree->tid : 0;
+}
+
+/* Can this link in /proc/TID/fd lead to the file of a device? */
+static bool limit_may_be_device(int dir, const char *name)
+{
+	static const char memfd[] = "/memfd:" UVD_RUN_MEMFD_NAME;
+	char target[64];
+	/* Not stat(), which may wait for the server of a file system. */
+	const ssize_t n = readlinkat(dir, name, target, sizeof(target));
+
+	/* EACCES: the process is of another user namespace. */
+	return n < 0 ? errno == EACCES : n >= (ssize_t)strlen(memfd) && !strncmp(target, memfd, strlen(memfd));
+}
+
+/* Returns the file behind a thread's descriptor, with a reference, if a write() to that one lands in a log, else NULL. dir: /proc/TID/fd */
+static struct uvd_run_file *limit_log(struct uvd_run_tree *tree, pid_t tid, int dir, const char *name)
+{
+	char path[sizeof("fdinfo/") + NAME_MAX];
+	struct uvd_run_file *f = NULL;
+	struct uvd_run_inode inode;
+	unsigned int flags;
+	int info;
+
+	if (!limit_may_be_device(dir, name))
+		return NULL;
+	snprintf(path, sizeof(path), "fdinfo/%s", name);
+	info = tree->proc.open(&tree->proc, tid, path, O_RDONLY);
+	if (info < 0)
+		return NULL;
+	if (!uvd_run_inode_read(info, &inode) && !uvd_run_flags_read(info, &flags) && (flags & O_ACCMODE) != O_RDONLY)
+		f = uvd_run_file_get(&tree->engine->files, &inode);
+	close(info);
+	if (!f || f->log)
+		return f;
+	uvd_run_file_put(f);
+	return NULL;
+}
+
+/* Has the process of this thread a descriptor whose doorbells have a log? An opener may have closed its own, and others have inherited it. */
+static bool limit_finds_log(struct uvd_run_tree *tree, pid_t tid)
+{
+	int fd = tree->proc.open(&tree->proc, tid, "fd", O_RDONLY | O_DIRECTORY);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct uvd_run_file *f = NULL;
+	const struct dirent *e;
+
+	if (fd >= 0 && !dir)
+		close(fd);
+	while (dir && !f && (e = readdir(dir)))
+		f = limit_log(tree, tid, dirfd(dir), e->d_name);
+	if (dir)
+		closedir(dir);
+	if (f)
+		uvd_run_file_put(f);
+	return f;
+}
+
+/*
+ * setrlimit(RLIMIT_FSIZE) for a process that has a log: the kernel would end it by SIGXFSZ at its next doorbell, as a log lies beyond
  * each finite limit.
  */
 long uvd_run_direct_limit(struct uvd_run_tree *tree, const struct uvd_run_args *args)
 {
 	struct rlimit limit;
-	pid_t tgid;
+	pid_t tid;
 
-	/* Another process: its number is one of the caller's pid namespace. */
-	if (args->fd || !tree->direct.any || !uvd_run_caller(tree) ||
+	if (!tree->engine->files.has_logs || !uvd_run_caller(tree) ||
 	    uvd_caller_read(&tree->call->caller, &limit, args->buf, sizeof(limit)) || limit.rlim_cur == RLIM_INFINITY)
 		return UVD_RUN_CONTINUE;
-	tgid = uvd_caller_tgid(&tree->call->caller);
-	if (tgid <= 0 || !uvd_run_files_has_log(&tree->engine->files, tgid))
+	tid = limit_target(tree, args->fd);
+	if (!tid || !limit_finds_log(tree, tid))
 		return UVD_RUN_CONTINUE;
-	uvd_logf(
-		tree->engine->log, UVD_WARN,
+	uvd_log_of_user(
+		tree->engine->log, tree->call->caller.log_user, UVD_WARN,
 		"process %d: setrlimit(RLIMIT_FSIZE, %llu) is refused, as it has a device open whose doorbells are write()s "
 		"beyond that: set the limit before the program opens the device, or use --doorbells calls",
-		(int)tgid, (unsigned long long)limit.rlim_cur);
+		(int)tid, (unsigned long long)limit.rlim_cur);
 	return -EPERM;
 }

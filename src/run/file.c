@@ -108,18 +108,6 @@ struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct 
 	return f;
 }
 
-bool uvd_run_files_has_log(struct uvd_run_files *files, pid_t tgid)
-{
-	bool has = false;
-
-	uvd_lock(&files->lock);
-	for (int i = 0; i < UVD_RUN_FILE_HASH; i++)
-		for (const struct uvd_run_file *f = files->hash[i]; f; f = f->next)
-			has |= f->log && f->opener.who.tgid == tgid;
-	uvd_unlock(&files->lock);
-	return has;
-}
-
 /* ---- the inode of an fd ------------------------------------------------------------------------------------------ */
 
 static const char *fdinfo_field(const char *text, const char *name)
@@ -341,6 +329,8 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_doorbells *doorbel
 		return *fd;
 	}
 	*direct = f->log;
+	if (f->log)
+		atomic_store(&files->has_logs, true);
 	f->opener.serial = uvd_run_serial_new(files);
 	uvd_lock(&files->lock);
 	list = run_files_bucket(files, f->inode.ino);

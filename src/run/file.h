@@ -64,6 +64,7 @@ struct uvd_run_files {
 	struct uvd_run_file *closing; /* files of which something was closed, perhaps the last fd or mapping */
 	_Atomic uint64_t serial; /* of the last file, of any kind: uvd_run_serial_new() */
 	off_t size; /* of a new file */
+	atomic_bool has_logs; /* a file has one, or had one */
 	int inotify; /* poll it, and call uvd_run_files_closed() when it is readable */
 	int look; /* an eventfd: poll and read it, and do the same */
 };
@@ -80,9 +81,6 @@ void uvd_run_files_fini(struct uvd_run_files *files);
  */
 int uvd_run_file_open(struct uvd_run_files *files, struct uvd_doorbells *doorbells, struct uvd_device *dev,
 		      struct uvd_caller *c, int flags, int *fd, bool *direct);
-
-/* Has this process opened a file that has a log now? */
-bool uvd_run_files_has_log(struct uvd_run_files *files, pid_t tgid);
 
 /* Returns the file with a reference, or NULL if the inode is not of a file of ours. */
 struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct uvd_run_inode *inode);

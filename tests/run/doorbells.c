@@ -7,7 +7,7 @@
  * states ERRNO: posts in each state; ERRNO (a number) is that of a refused one.
  * dup, fork: posts by duplicates of the descriptor, and by a child.
  * garbage: whatever a client can do to its log, and posts after each. flood: the same for a second.
- * limit: sets RLIMIT_FSIZE.
+ * limit, limits: sets RLIMIT_FSIZE, of its own and of other processes. unlimited: the same without an open device, and with one whose doorbells are calls.
  * wait: posts a few, prints `ready`, and posts again after each line of standard input.
  * leave: ends with doorbells in its log.
  */
@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <rdma/ib_user_verbs.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -235,14 +236,101 @@ static void case_fork(void)
 	expect(2, IBV_WC_SUCCESS);
 }
 
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
+
+static const struct rlimit a_megabyte = { MEGABYTE, RLIM_INFINITY };
+
+static bool limit_is_refused(pid_t pid)
+{
+	struct rlimit before, now;
+	int ret;
+
+	CHECK(!prlimit(pid, RLIMIT_FSIZE, NULL, &before));
+	ret = prlimit(pid, RLIMIT_FSIZE, &a_megabyte, NULL);
+	if (!ret)
+		return false;
+	CHECK(errno == EPERM && !prlimit(pid, RLIMIT_FSIZE, NULL, &now) && now.rlim_cur == before.rlim_cur);
+	return true;
+}
+
 static void case_limit(void)
 {
-	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY }, some = { 1 << 20, RLIM_INFINITY };
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 
 	begin_pair();
-	CHECK(setrlimit(RLIMIT_FSIZE, &some) == -1 && errno == EPERM);
+	CHECK(setrlimit(RLIMIT_FSIZE, &a_megabyte) == -1 && errno == EPERM);
+	CHECK(limit_is_refused(0) && limit_is_refused(getpid()));
 	CHECK(!setrlimit(RLIMIT_FSIZE, &all));
 	CHECK(is_direct());
+}
+
+static void wait_for_child(pid_t pid)
+{
+	int status;
+
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
+/* A process that asks for another one. */
+static void case_limits(void)
+{
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	begin_pair();
+	CHECK(!pipe(ready));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		CHECK(limit_is_refused(getppid()));
+		CHECK(limit_is_refused(0) && limit_is_refused(getpid()));
+		close(s.context->cmd_fd);
+		CHECK(!limit_is_refused(0));
+		_exit(0);
+	}
+	wait_for_child(pid);
+	/* It has no device, whoever is asked for it. */
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		close(s.context->cmd_fd);
+		CHECK(write(ready[1], "", 1) == 1);
+		pause();
+	}
+	CHECK(read(ready[0], &byte, 1) == 1);
+	CHECK(!limit_is_refused(pid));
+	kill(pid, SIGKILL);
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	CHECK(is_direct());
+}
+
+static void set_limit(rlim_t size)
+{
+	const struct rlimit limit = { size, RLIM_INFINITY };
+
+	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
+}
+
+static void case_unlimited(void)
+{
+	for (int n = 0; n < 20; n++) {
+		set_limit(RLIM_INFINITY);
+		begin();
+		begin_pair();
+		CHECK(is_direct());
+		CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_qp(peer));
+		CHECK(!ibv_dereg_mr(s.mr) && !ibv_destroy_cq(s.cq) && !ibv_dealloc_pd(s.pd) &&
+		      !ibv_close_device(s.context));
+		/* The engine may not know yet that the file is closed. */
+		set_limit(MEGABYTE);
+		set_limit(2 * MEGABYTE);
+	}
+	begin();
+	begin_pair();
+	CHECK(!is_direct());
+	set_limit(MEGABYTE);
+	CHECK(!is_direct());
 }
 
 /* ---- garbage ----------------------------------------------------------------------------------------------------- */
@@ -340,8 +428,9 @@ static const struct {
 } cases[] = {
 	{ "way", case_way },	       { "alone", case_alone, true },
 	{ "asked", case_asked, true }, { "become", case_become, true },
-	{ "dup", case_dup },	       { "fork", case_fork },
-	{ "limit", case_limit },       { "garbage", case_garbage },
+	{ "dup", case_dup },	       { "unlimited", case_unlimited, true },
+	{ "fork", case_fork },	       { "limit", case_limit },
+	{ "limits", case_limits },     { "garbage", case_garbage },
 	{ "flood", case_flood },       { "wait", case_wait },
 	{ "leave", case_leave },
 };

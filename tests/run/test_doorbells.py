@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from conftest import BIN, BUILD, CLIENT, STUCK, UVERBSCTL, children, pair, until
+from test_namespaces import Places
 
 DOORBELLS = shutil.copy(BUILD / "tests/run/run_doorbells", BIN / "run_doorbells").as_posix()
 RXE = ("--persona", "rxe")
@@ -65,7 +66,30 @@ def test_doorbell_of_a_forked_child(run, way_, err):
 
 def test_limit_that_would_end_the_program_is_refused(run):
     r = case(run, "limit")
-    assert "setrlimit(RLIMIT_FSIZE, 1048576) is refused" in r.stderr, r
+    assert r.stderr.count("setrlimit(RLIMIT_FSIZE, 1048576) is refused") == 3, r
+
+
+def test_limit_of_another_process_is_refused_if_that_has_a_log(run):
+    case(run, "limits")
+
+
+def test_limit_of_a_process_in_a_pid_namespace_of_its_own_is_refused(run):
+    own = ["unshare", *([] if run.privileged else ["--user", "--map-root-user"]), "--pid", "--fork"]
+    r = run(*own, DOORBELLS, "limit", options=RXE)
+    assert r.returncode == 0, r.stderr
+
+
+def test_limit_of_a_process_in_another_pid_namespace_than_the_engine_is_refused(run):
+    places = Places(run, True, True)
+    first = places.start_first("sh", "-c", "echo ready; read line", options=RXE)
+    for name in ("limit", "limits"):
+        r = places(DOORBELLS, name)
+        assert r.returncode == 0, r.stderr
+    first.communicate("\n", timeout=STUCK)
+
+
+def test_limit_of_a_process_without_a_log_is_set(run):
+    case(run, "unlimited")
 
 
 def test_log_survives_whatever_its_client_does(run):
