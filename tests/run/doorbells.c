@@ -218,6 +218,24 @@ static void case_dup(void)
 	post_and_expect(1);
 }
 
+/* A copy of a descriptor is direct like it, and a call where that is one. */
+static void case_copies(void)
+{
+	const int fd = s.context->cmd_fd;
+	bool direct;
+
+	begin_pair();
+	direct = is_direct();
+	printf("%s\n", direct ? "direct" : "calls");
+	s.context->cmd_fd = dup(fd);
+	CHECK(s.context->cmd_fd >= 0 && is_direct() == direct);
+	close(s.context->cmd_fd);
+	s.context->cmd_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	CHECK(s.context->cmd_fd >= 0 && is_direct() == direct);
+	close(s.context->cmd_fd);
+	s.context->cmd_fd = fd;
+}
+
 static void case_fork(void)
 {
 	int status;
@@ -426,12 +444,19 @@ static const struct {
 	void (*run)(void);
 	bool opens_itself;
 } cases[] = {
-	{ "way", case_way },	       { "alone", case_alone, true },
-	{ "asked", case_asked, true }, { "become", case_become, true },
-	{ "dup", case_dup },	       { "unlimited", case_unlimited, true },
-	{ "fork", case_fork },	       { "limit", case_limit },
-	{ "limits", case_limits },     { "garbage", case_garbage },
-	{ "flood", case_flood },       { "wait", case_wait },
+	{ "way", case_way },
+	{ "alone", case_alone, true },
+	{ "asked", case_asked, true },
+	{ "become", case_become, true },
+	{ "dup", case_dup },
+	{ "copies", case_copies },
+	{ "unlimited", case_unlimited, true },
+	{ "fork", case_fork },
+	{ "limit", case_limit },
+	{ "limits", case_limits },
+	{ "garbage", case_garbage },
+	{ "flood", case_flood },
+	{ "wait", case_wait },
 	{ "leave", case_leave },
 };
 

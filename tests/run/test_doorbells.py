@@ -59,6 +59,10 @@ def test_duplicates_ring_too(run):
     case(run, "dup")
 
 
+def test_duplicates_are_direct_if_their_file_is(run):
+    assert way(run, script='"$0" copies; ulimit -f 1000000; exec "$0" copies') == "direct\ncalls"
+
+
 @pytest.mark.parametrize("way_, err", (("auto", 0), ("calls", errno.EACCES)))
 def test_doorbell_of_a_forked_child(run, way_, err):
     assert case(run, "fork", options=["--doorbells", way_]).stdout == f"{err}\n"
