@@ -6,9 +6,10 @@
  * program that another one has become, which had asked.
  * states ERRNO: posts in each state; ERRNO (a number) is that of a refused one.
  * dup, fork: posts by duplicates of the descriptor, and by a child.
+ * drain: a call hands over all doorbells before it.
  * garbage: whatever a client can do to its log, and posts after each. flood: the same for a second.
  * limit, limits: sets RLIMIT_FSIZE, of its own and of other processes. unlimited: the same without an open device, and with one whose doorbells are calls.
- * wait: posts a few, prints `ready`, and posts again after each line of standard input.
+ * wait: posts a few, prints `ready`, and posts again after each line of standard input; if that is `go on`, without completions.
  * leave: ends with doorbells in its log.
  */
 #include <errno.h>
@@ -254,6 +255,46 @@ static void case_fork(void)
 	expect(2, IBV_WC_SUCCESS);
 }
 
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+/* Writes `num` times these bytes, of the size of a doorbell. */
+static void write_many(const void *bytes, int num)
+{
+	while (num--)
+		CHECK(write(s.context->cmd_fd, bytes, DOORBELL) == DOORBELL);
+}
+
+/* The engine gives back what it has read of a log, but for its last pages. */
+static void case_drain(void)
+{
+	enum { ROUNDS = 50, JUNK = 8192, KEPT = 160 << 10 };
+	const int fd = s.context->cmd_fd;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_post_send post;
+	} bell = { .hdr = { IB_USER_VERBS_CMD_POST_SEND, DOORBELL / 4, 1 },
+		   .post = { .response = 1, .wqe_size = 128 } };
+	char junk[DOORBELL];
+	off_t at, data;
+
+	begin_pair();
+	bell.post.qp_handle = qp->handle;
+	memset(junk, 7, sizeof(junk));
+	for (int n = 0; n < ROUNDS; n++) {
+		/* The more of this it finds the longer the reader does not look, up to 16 ms. */
+		write_many(junk, JUNK);
+		write_many(&bell, 1);
+		CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+		at = lseek(fd, 0, SEEK_CUR);
+		data = lseek(fd, (off_t)1 << 61, SEEK_DATA);
+		CHECK(data < 0 || at - data <= KEPT);
+		CHECK(lseek(fd, at, SEEK_SET) == at);
+	}
+	CHECK(is_direct());
+}
+
 /* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 static const struct rlimit a_megabyte = { MEGABYTE, RLIM_INFINITY };
@@ -421,12 +462,14 @@ static void case_wait(void)
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		struct ibv_wc wc;
+		const bool waits = strcmp(line, "go on\n");
 		int err = post(wr_id++), last = err;
 
 		/* Each of them fails. */
 		for (int n = 0; n < 100 && err; n++)
 			last = post(wr_id++);
-		printf("%s %s %d\n", strerrorname_np(err), strerrorname_np(last), next_wc(&s, &wc, err ? 0 : SECONDS));
+		printf("%s %s %d\n", strerrorname_np(err), strerrorname_np(last),
+		       next_wc(&s, &wc, err || !waits ? 0 : SECONDS));
 		fflush(stdout);
 	}
 }
@@ -453,6 +496,7 @@ static const struct {
 	{ "unlimited", case_unlimited, true },
 	{ "fork", case_fork },
 	{ "limit", case_limit },
+	{ "drain", case_drain },
 	{ "limits", case_limits },
 	{ "garbage", case_garbage },
 	{ "flood", case_flood },
