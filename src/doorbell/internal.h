@@ -26,7 +26,7 @@ struct uvd_doorbell_log {
 	/* Under this lock. It is taken after the reader's, and then only tried. */
 	pthread_mutex_t lock;
 	struct uvd_call *call;
-	uint8_t *window; /* WINDOW and one page more of the log, mapped */
+	uint8_t *window; /* WINDOW bytes of the log, mapped */
 	off_t base; /* where in the file the window begins */
 	size_t at; /* the next record, bytes from the window's begin */
 	size_t given; /* bytes from the window's begin that the kernel has back */

@@ -181,14 +181,9 @@ static bool record_is_doorbell(const struct doorbell_record *r)
 
 /* ---- the window -------------------------------------------------------------------------------------------------- */
 
-static size_t window_size(void)
-{
-	return WINDOW + uvd_cpu_page_size(); /* a record may begin at its last byte */
-}
-
 static bool window_map(struct uvd_doorbell_log *log, off_t base)
 {
-	void *p = mmap(log->window, window_size(), PROT_READ | PROT_WRITE, MAP_SHARED | (log->window ? MAP_FIXED : 0),
+	void *p = mmap(log->window, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED | (log->window ? MAP_FIXED : 0),
 		       log->memfd, base);
 
 	if (p == MAP_FAILED)
@@ -218,7 +213,7 @@ static bool window_reaches(struct uvd_doorbell_log *log)
 	if (log->at + SEARCH + UVD_DOORBELL_BYTES <= WINDOW)
 		return true;
 	window_give_back(log);
-	if (next + (off_t)window_size() > UVD_DOORBELL_FILE || !window_map(log, next))
+	if (next + WINDOW > UVD_DOORBELL_FILE || !window_map(log, next))
 		return false;
 	log->at &= uvd_cpu_page_size() - 1;
 	log->given = 0;
@@ -227,7 +222,7 @@ static bool window_reaches(struct uvd_doorbell_log *log)
 
 void uvd_doorbell_log_trim(struct uvd_doorbell_log *log)
 {
-	const off_t end = log->base + (off_t)window_size();
+	const off_t end = log->base + WINDOW;
 
 	window_give_back(log);
 	/* A client can write at any position: what is there is no doorbell that we would ever read. */
@@ -361,7 +356,7 @@ const char *uvd_doorbell_refusal(struct uvd_file *file)
 static void log_free(struct uvd_doorbell_log *log)
 {
 	if (log->window)
-		munmap(log->window, window_size());
+		munmap(log->window, WINDOW);
 	uvd_uncharge_bytes(log->file->account, log->charged);
 	free(log->call);
 	pthread_mutex_destroy(&log->lock);
