@@ -2,6 +2,7 @@
 /*
  * doorbells CASE [ARGUMENT]: posts by the distribution's provider, whose doorbells may be write()s that the kernel carries out (src/doorbell).
  * way: prints `direct` or `calls`.
+ * again: the same, and once more after a line of standard input.
  * alone: the same for a file that this program opens without libibverbs; asked: after a refused socket of NETLINK_RDMA; become: as a
  * program that another one has become, which had asked.
  * states ERRNO: posts in each state; ERRNO (a number) is that of a refused one.
@@ -108,6 +109,17 @@ static void case_way(void)
 {
 	begin_pair();
 	printf("%s\n", is_direct() ? "direct" : "calls");
+}
+
+static void case_again(void)
+{
+	char line[16];
+
+	begin_pair();
+	do {
+		printf("%s\n", is_direct() ? "direct" : "calls");
+		fflush(stdout);
+	} while (fgets(line, sizeof(line), stdin));
 }
 
 /* ---- without libibverbs ------------------------------------------------------------------------------------------ */
@@ -496,6 +508,7 @@ static const struct {
 	{ "unlimited", case_unlimited, true },
 	{ "fork", case_fork },
 	{ "limit", case_limit },
+	{ "again", case_again },
 	{ "drain", case_drain },
 	{ "limits", case_limits },
 	{ "garbage", case_garbage },

@@ -10,6 +10,7 @@ import pytest
 
 from conftest import BIN, BUILD, CLIENT, STUCK, UVERBSCTL, children, pair, until
 from test_namespaces import Places
+from test_plugin import PLUGIN, toy  # noqa: F401 (a fixture)
 
 DOORBELLS = shutil.copy(BUILD / "tests/run/run_doorbells", BIN / "run_doorbells").as_posix()
 RXE = ("--persona", "rxe")
@@ -44,6 +45,23 @@ def test_doorbells_are_calls_where_somebody_sees_posts(run, options):
 
 def test_report_leaves_doorbells_direct(run):
     assert way(run, "--report") == "direct"
+
+
+SEES = "the plug-in sees a post"
+
+
+def test_doorbells_are_calls_if_a_plugin_sees_posts(run, toy):  # noqa: F811
+    posts = os.path.join(run.toys, "posts.so")
+    for plugin, way_, sees in ((toy, "direct", 0), (posts, "calls", 1)):
+        r = run(DOORBELLS, "way", options=[*RXE, "--plugin", plugin])
+        assert (r.returncode, r.stdout, r.stderr.count(SEES)) == (0, way_ + "\n", sees), r
+
+
+def test_files_keep_their_way_when_a_plugin_that_sees_posts_comes_or_goes(run, toy):  # noqa: F811
+    script = f'''mkfifo in out; exec 4<>in 5<>out; "$0" again <in >out 4>&- 5>&- & read line <&5; echo $line
+        {PLUGIN} load ./posts.so >&2; "$0" way; echo >&4; read line <&5; echo $line; {PLUGIN} unload posts >&2; "$0" way; exec 4>&-; wait'''
+    r = run("sh", "-c", script, DOORBELLS, options=RXE, cwd=run.toys)
+    assert r.returncode == 0 and r.stdout.split() == ["direct", "calls", "direct", "direct"] and r.stderr.count(SEES) == 1, r
 
 
 def test_doorbells_are_calls_beyond_a_limit(run):

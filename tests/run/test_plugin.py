@@ -16,11 +16,11 @@ PLUGIN = f"{UVERBSCTL} plugin"
 
 @pytest.fixture
 def toy(run):
-    """Two versions of the plug-in, in a folder of the user that runs, below /tmp: people build there."""
+    """Two versions of the plug-in, and another one, in a folder of the user that runs, below /tmp: people build there."""
     with tempfile.TemporaryDirectory(prefix="uverbsd-tests-", dir=run.folder) as folder:
         os.chmod(folder, 0o755)
         run.toys = folder
-        for name in ("toy.so", "toy2.so"):
+        for name in ("toy.so", "toy2.so", "posts.so"):
             path = os.path.join(folder, name)
             shutil.copy(BUILD / "tests/run" / name, path)
             os.chmod(path, 0o755)
