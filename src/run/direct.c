@@ -82,7 +82,7 @@ static unsigned int status_numbers(const char *text, const char *name, long *las
  * Returns the thread that a prlimit() with this number is for, or 0: unknown. The number is one of the caller's pid namespace: if that is
  * not the tree's it means something here only if it is the caller's own.
  */
-static pid_t limit_target(struct uvd_run_tree *tree, int number)
+static pid_t limit_tid(struct uvd_run_tree *tree, int number)
 {
 	long process = 0, thread = 0;
 	char text[4096];
@@ -115,34 +115,43 @@ static bool limit_may_be_device(int dir, const char *name)
 	return n < 0 ? errno == EACCES : n >= (ssize_t)strlen(memfd) && !strncmp(target, memfd, strlen(memfd));
 }
 
-/* Returns the file behind a thread's descriptor, with a reference, if a write() to that one lands in a log, else NULL. dir: /proc/TID/fd */
-static struct uvd_run_file *limit_log(struct uvd_run_tree *tree, pid_t tid, int dir, const char *name)
+/* A process that is to be limited: one of its threads, and its number. */
+struct limit_target {
+	pid_t tid, tgid;
+};
+
+/*
+ * Returns the file behind a descriptor of the process, with a reference, if a write() to that one may land in a log, else NULL. A child that
+ * has inherited it and closes it by exec counts as one that has none: many set limits between fork() and exec. dir: /proc/TID/fd
+ */
+static struct uvd_run_file *limit_log(struct uvd_run_tree *tree, const struct limit_target *target, int dir,
+				      const char *name)
 {
 	char path[sizeof("fdinfo/") + NAME_MAX];
 	struct uvd_run_file *f = NULL;
 	struct uvd_run_inode inode;
-	unsigned int flags;
+	unsigned int flags = 0;
 	int info;
 
 	if (!limit_may_be_device(dir, name))
 		return NULL;
 	snprintf(path, sizeof(path), "fdinfo/%s", name);
-	info = tree->proc.open(&tree->proc, tid, path, O_RDONLY);
+	info = tree->proc.open(&tree->proc, target->tid, path, O_RDONLY);
 	if (info < 0)
 		return NULL;
 	if (!uvd_run_inode_read(info, &inode) && !uvd_run_flags_read(info, &flags) && (flags & O_ACCMODE) != O_RDONLY)
 		f = uvd_run_file_get(&tree->engine->files, &inode);
 	close(info);
-	if (!f || f->log)
+	if (!f || (f->log && (!(flags & O_CLOEXEC) || f->opener.who.tgid == target->tgid)))
 		return f;
 	uvd_run_file_put(f);
 	return NULL;
 }
 
-/* Has the process of this thread a descriptor whose doorbells have a log? An opener may have closed its own, and others have inherited it. */
-static bool limit_finds_log(struct uvd_run_tree *tree, pid_t tid)
+/* Has the process a descriptor whose doorbells have a log? An opener may have closed its own, and others have inherited it. */
+static bool limit_finds_log(struct uvd_run_tree *tree, const struct limit_target *target)
 {
-	int fd = tree->proc.open(&tree->proc, tid, "fd", O_RDONLY | O_DIRECTORY);
+	int fd = tree->proc.open(&tree->proc, target->tid, "fd", O_RDONLY | O_DIRECTORY);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct uvd_run_file *f = NULL;
 	const struct dirent *e;
@@ -150,7 +159,7 @@ static bool limit_finds_log(struct uvd_run_tree *tree, pid_t tid)
 	if (fd >= 0 && !dir)
 		close(fd);
 	while (dir && !f && (e = readdir(dir)))
-		f = limit_log(tree, tid, dirfd(dir), e->d_name);
+		f = limit_log(tree, target, dirfd(dir), e->d_name);
 	if (dir)
 		closedir(dir);
 	if (f)
@@ -164,19 +173,20 @@ static bool limit_finds_log(struct uvd_run_tree *tree, pid_t tid)
  */
 long uvd_run_direct_limit(struct uvd_run_tree *tree, const struct uvd_run_args *args)
 {
+	struct limit_target target;
 	struct rlimit limit;
-	pid_t tid;
 
 	if (!tree->engine->files.has_logs || !uvd_run_caller(tree) ||
 	    uvd_caller_read(&tree->call->caller, &limit, args->buf, sizeof(limit)) || limit.rlim_cur == RLIM_INFINITY)
 		return UVD_RUN_CONTINUE;
-	tid = limit_target(tree, args->fd);
-	if (!tid || !limit_finds_log(tree, tid))
+	target.tid = limit_tid(tree, args->fd);
+	target.tgid = target.tid == tree->tid ? uvd_caller_tgid(&tree->call->caller) : target.tid;
+	if (!target.tid || !limit_finds_log(tree, &target))
 		return UVD_RUN_CONTINUE;
 	uvd_log_of_user(
 		tree->engine->log, tree->call->caller.log_user, UVD_WARN,
 		"process %d: setrlimit(RLIMIT_FSIZE, %llu) is refused, as it has a device open whose doorbells are write()s "
 		"beyond that: set the limit before the program opens the device, or use --doorbells calls",
-		(int)tid, (unsigned long long)limit.rlim_cur);
+		(int)target.tgid, (unsigned long long)limit.rlim_cur);
 	return -EPERM;
 }

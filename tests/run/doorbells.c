@@ -355,6 +355,9 @@ static void case_limits(void)
 	CHECK(pid >= 0);
 	if (!pid) {
 		CHECK(limit_is_refused(getppid()));
+		/* It may only want to limit what it is about to become. */
+		CHECK(!limit_is_refused(0));
+		CHECK(!fcntl(s.context->cmd_fd, F_SETFD, 0));
 		CHECK(limit_is_refused(0) && limit_is_refused(getpid()));
 		close(s.context->cmd_fd);
 		CHECK(!limit_is_refused(0));
