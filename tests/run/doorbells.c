@@ -12,6 +12,7 @@
  * limit, limits: sets RLIMIT_FSIZE, of its own and of other processes. unlimited: the same without an open device, and with one whose doorbells are calls.
  * wait: posts a few, prints `ready`, and posts again after each line of standard input; if that is `go on`, without completions.
  * leave: ends with doorbells in its log.
+ * The rest is in doorbells_traps.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,12 +25,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-#include "../distribution/side.h"
+#include "doorbells.h"
 
-enum { ARENA = 8192, SECONDS = 20, DOORBELL = 32, MEGABYTE = 1 << 20, DEPTH = 16 };
-
-static struct side s;
-static struct ibv_qp *qp, *peer;
+struct side s;
+struct ibv_qp *qp, *peer;
 
 static void begin(void)
 {
@@ -51,7 +50,7 @@ static struct ibv_qp *qp_new(void)
 	return new;
 }
 
-static void begin_pair(void)
+void begin_pair(void)
 {
 	static const struct connection how;
 
@@ -61,7 +60,7 @@ static void begin_pair(void)
 	qp_connect(qp, side_address(&s, peer), &how);
 }
 
-static int post(uint64_t wr_id)
+int post(uint64_t wr_id)
 {
 	struct ibv_sge sge = { (uintptr_t)s.arena, 1, s.mr->lkey };
 	struct ibv_send_wr *bad, wr = { .wr_id = wr_id,
@@ -75,7 +74,7 @@ static int post(uint64_t wr_id)
 	return ibv_post_send(qp, &wr, &bad);
 }
 
-static void expect(uint64_t wr_id, enum ibv_wc_status status)
+void expect(uint64_t wr_id, enum ibv_wc_status status)
 {
 	struct ibv_wc wc;
 
@@ -83,7 +82,7 @@ static void expect(uint64_t wr_id, enum ibv_wc_status status)
 	CHECK(wc.wr_id == wr_id && wc.status == status);
 }
 
-static void post_and_expect(uint64_t wr_id)
+void post_and_expect(uint64_t wr_id)
 {
 	CHECK(!post(wr_id));
 	expect(wr_id, IBV_WC_SUCCESS);
@@ -96,8 +95,7 @@ static bool nothing_comes(void)
 	return !next_wc(&s, &wc, 0);
 }
 
-/* The position moves if the kernel has carried the doorbell out. A trapped write() does not move it. */
-static bool is_direct(void)
+bool is_direct(void)
 {
 	off_t was = lseek(s.context->cmd_fd, 0, SEEK_CUR);
 
@@ -518,6 +516,14 @@ static const struct {
 	{ "flood", case_flood },
 	{ "wait", case_wait },
 	{ "leave", case_leave },
+	{ "pointers", case_pointers },
+	{ "end_of_file", case_end_of_file },
+	{ "seals", case_seals },
+	{ "append", case_append },
+	{ "passed", case_passed },
+	{ "reopened", case_reopened },
+	{ "mapped", case_mapped },
+	{ "at_once", case_at_once },
 };
 
 int main(int argc, char **argv)

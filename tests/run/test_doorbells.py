@@ -122,6 +122,11 @@ def test_log_survives_whatever_its_client_does(run):
     case(run, "garbage")
 
 
+@pytest.mark.parametrize("name", ("pointers", "end_of_file", "seals", "append", "passed", "reopened", "mapped", "at_once"))
+def test_client_still_rings_after_what_it_does_to_its_descriptor(run, name):
+    case(run, name)
+
+
 def test_program_that_opens_the_device_by_itself_has_calls(run):
     # Beside programs that have asked for NETLINK_RDMA: what it writes may be other commands of 32 bytes.
     assert way(run, script='"$0" way; "$0" alone; "$0" asked') == "direct\ncalls\ndirect"
