@@ -524,6 +524,8 @@ static const struct {
 	{ "reopened", case_reopened },
 	{ "mapped", case_mapped },
 	{ "at_once", case_at_once },
+	{ "short_command", case_short_command },
+	{ "many", case_many },
 };
 
 int main(int argc, char **argv)

@@ -26,5 +26,7 @@ void case_passed(void);
 void case_reopened(void);
 void case_mapped(void);
 void case_at_once(void);
+void case_short_command(void);
+void case_many(void);
 
 #endif

@@ -239,3 +239,49 @@ void case_at_once(void)
 	CHECK(position() == at + (3 * TIMES + 1000) * (off_t)DOORBELL);
 	still_rings();
 }
+
+/* Commands of other lengths are calls. */
+void case_short_command(void)
+{
+	struct ib_uverbs_alloc_pd_resp answer = { .pd_handle = UINT32_MAX };
+	const struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_alloc_pd cmd;
+	} alloc = { { IB_USER_VERBS_CMD_ALLOC_PD, sizeof(alloc) / 4, sizeof(answer) / 4 }, { (uintptr_t)&answer } };
+	off_t at;
+
+	_Static_assert(sizeof(alloc) < DOORBELL, "or it could be a doorbell");
+	begin_direct();
+	at = position();
+	CHECK(write(s.context->cmd_fd, &alloc, sizeof(alloc)) == sizeof(alloc));
+	CHECK(answer.pd_handle != UINT32_MAX && position() == at);
+	still_rings();
+}
+
+/* Does the kernel carry a doorbell of this descriptor out? The QP does not exist. */
+static bool fd_is_direct(int fd)
+{
+	struct bell bell = bell_of(qp);
+	const off_t at = lseek(fd, 0, SEEK_CUR);
+
+	bell.post.qp_handle = 4711;
+	(void)!write(fd, &bell, DOORBELL);
+	return lseek(fd, 0, SEEK_CUR) == at + DOORBELL;
+}
+
+/* There are more files than numbers for direct ones: the others are opened, too. */
+void case_many(void)
+{
+	enum { FILES = 360 };
+	unsigned int direct = 0;
+
+	begin_direct();
+	for (int n = 0; n < FILES; n++) {
+		const struct ibv_context *c = ibv_open_device(s.context->device);
+
+		CHECK(c);
+		direct += fd_is_direct(c->cmd_fd);
+	}
+	CHECK(direct > FILES / 2 && direct < FILES);
+	still_rings();
+}

@@ -73,6 +73,12 @@ def test_refused_posts_leave_nothing_in_the_queue(run, way_, err):
     case(run, "states", str(err), options=["--doorbells", way_])
 
 
+def test_files_beyond_the_numbers_of_direct_ones_have_calls(run):
+    # The client's limit: the engine needs some descriptors for each file.
+    r = run("sh", "-c", 'ulimit -n 1024; exec "$0" many', DOORBELLS, options=RXE)
+    assert r.returncode == 0, r
+
+
 def test_duplicates_ring_too(run):
     case(run, "dup")
 
@@ -122,7 +128,8 @@ def test_log_survives_whatever_its_client_does(run):
     case(run, "garbage")
 
 
-@pytest.mark.parametrize("name", ("pointers", "end_of_file", "seals", "append", "passed", "reopened", "mapped", "at_once"))
+@pytest.mark.parametrize("name", ("pointers", "end_of_file", "seals", "append", "passed", "reopened", "mapped", "at_once",
+                                  "short_command"))
 def test_client_still_rings_after_what_it_does_to_its_descriptor(run, name):
     case(run, name)
 
