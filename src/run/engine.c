@@ -414,13 +414,6 @@ void uvd_run_engine_main(struct uvd_run_launch *l)
 		uvd_run_program_main(l);
 	}
 	close(l->program_end);
-	/*
-	 * The scheduler groups processes by session. In a session of its own the engine has the same right to the CPUs as all programs
-	 * of the terminal together, however many of them compute. But each call takes two context switches, and a switch between
-	 * groups takes a sixth longer.
-	 */
-	if (l->options->doorbells == UVD_DOORBELLS_AUTO)
-		setsid();
 	sigchld = uvd_run_background((int[]){ l->link, l->up, l->join_sock, l->join_lock }, 4);
 	if (program < 0 || sigchld < 0) {
 		/* Without PROGRAM the guardian may not wait for this process, and not see its end. */

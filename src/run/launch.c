@@ -76,6 +76,25 @@ static sighandler_t signal_handler(int sig)
 	return sigaction(sig, NULL, &sa) ? SIG_ERR : sa.sa_handler;
 }
 
+/* Moves this process to a new group that it does not lead: the leader of a group cannot call setsid(). Returns 0, or sets errno. */
+static int background_leave_group(void)
+{
+	const pid_t leader = fork();
+	int err;
+
+	if (leader < 0)
+		return -1;
+	if (!leader)
+		for (;;)
+			pause();
+	err = setpgid(leader, leader) || setpgid(0, leader) ? errno : 0;
+	kill(leader, SIGKILL);
+	while (waitpid(leader, NULL, 0) < 0 && errno == EINTR)
+		;
+	errno = err;
+	return err ? -1 : 0;
+}
+
 int uvd_run_background(const int *keep, unsigned int num)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
@@ -85,8 +104,8 @@ int uvd_run_background(const int *keep, unsigned int num)
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		return -errno;
 	close_others(keep, num);
-	/* The terminal sends its signals to a process group. The leader of a session leads a group already. */
-	if ((getsid(0) != getpid() && setpgid(0, 0)) || prctl(PR_SET_CHILD_SUBREAPER, 1))
+	/* The terminal sends its signals to a process group, so a new group is enough: file.c says why it is no new session yet. */
+	if (background_leave_group() || prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return -errno;
 	if (chdir("/"))
 		return -errno;

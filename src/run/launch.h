@@ -72,7 +72,7 @@ void uvd_run_brake(void);
 bool uvd_run_check_system(void);
 
 /*
- * Makes this process a background process: in a process group of its own (unless it leads a session), which the terminal's signals do not reach,
+ * Makes this process a background process: in a process group of its own, which the terminal's signals do not reach,
  * with the hard limits of open files, file sizes and processor time as its soft ones, without files except stderr and the `num` fds of `keep` (which may contain -1), and the subreaper of its descendants.
  * Call with SIGCHLD blocked. Returns a signalfd for SIGCHLD, or a negative errno.
  */
