@@ -83,7 +83,7 @@ void uvd_file_over_quota(struct uvd_file *file, const struct uvd_asker *asker, c
 	const struct uvd_limit_row *row = &uvd_limit_rows[why->res];
 	char text[160];
 
-	/* What has refused the charge of bytes has a line of its own. */
+	/* The charge of bytes has a line of its own where it was refused. */
 	if (!why->more)
 		return;
 	if (why->quota)

@@ -94,7 +94,7 @@ static int queue_make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_
 	return 0;
 }
 
-/* What the old queue holds does not fit into the new one, if err is -EINVAL. Returns err. */
+/* Explains -EINVAL: the old queue holds more than the new one can. Returns err. */
 static int refuse_small(struct uvd_req *req, int err, const char *field, uint32_t value)
 {
 	return err == -EINVAL && !uvd_req_is_filtered(req)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What an engine process has before the first process tree and after the last one: its devices, the sysfs directory, its outputs. */
+/* Sets an engine process up before its first process tree, and ends it after the last one: devices, the sysfs directory, outputs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -241,7 +241,7 @@ static void lets_nobody_write(void)
 	b_again(a);
 }
 
-/* What b sends does not lead to a. */
+/* The path of b's packets does not lead to a. */
 static void leads_elsewhere(void)
 {
 	a->side->dev.config.ports[0].lid = 0x40;

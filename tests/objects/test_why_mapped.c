@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the log says of refused calls about the mapped queues of the persona rxe. */
+/* The log's words about refused calls for the mapped queues of the persona rxe. */
 #include "queues.h"
 #include "why.h"
 

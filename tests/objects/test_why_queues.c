@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the log says of refused posts, and of refused calls about CQs and SRQs. */
+/* The log's words about refused posts, and about refused calls for CQs and SRQs. */
 #include "why_qps.h"
 
 static char memory[4096] __attribute__((aligned(4096)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a client can do to a descriptor whose doorbells nobody answers, and to the memory behind it. After each it can post. */
+/* A client does something to a descriptor whose doorbells nobody answers, or to the memory behind it. After each it can post. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

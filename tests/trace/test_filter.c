@@ -72,7 +72,7 @@ static int unknown_method(void)
 	return uv_ioctl(bed.fd, &tree);
 }
 
-/* What libibverbs sends at the open: no request. */
+/* libibverbs sends it at the open: no request. */
 static int empty_invoke(void)
 {
 	struct uv_tree tree;
