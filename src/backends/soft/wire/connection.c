@@ -206,11 +206,12 @@ void soft_wire_start(struct soft_qp *qp)
 		return;
 	if (!w->sends)
 		wire_requester_init(r, &wire_requester_ops, w, &w->connection, qp->s_psn, WIRE_WINDOW_MOST);
-	w->sends = true;
 	r->timeout_ns = qp->attr.timeout ? UINT64_C(4096) << qp->attr.timeout : 0;
 	r->retry_cnt = qp->attr.retry_cnt;
 	r->rnr_retry = qp->attr.rnr_retry;
 	r->max_rd_atomic = qp->attr.max_rd_atomic;
+	/* The last: a thread that takes what arrives looks at it without the lock. */
+	w->sends = true;
 }
 
 void wire_give_back(struct soft_wire_qp *w)

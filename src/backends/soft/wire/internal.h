@@ -3,6 +3,7 @@
 #ifndef UVD_SOFT_WIRE_INTERNAL_H
 #define UVD_SOFT_WIRE_INTERNAL_H
 
+#include <stdatomic.h>
 #include <pthread.h>
 #include "backends/soft/wire/responder.h"
 #include "backends/soft/wire/wire.h"
@@ -129,7 +130,7 @@ struct soft_wire_qp {
 	struct soft_wire *wire;
 	struct uvd_socket *socket; /* of its source GID */
 	union ibv_gid peer;
-	bool sends; /* it has been in RTS, and has a requester */
+	atomic_bool sends; /* it has been in RTS, and has a requester */
 	bool is_long; /* so much is in flight that answers make it send more than the receiver's thread may. qp->lock */
 	bool resends; /* the port has come up: what was lost meanwhile goes out again. qp->lock */
 	struct wire_connection connection;
