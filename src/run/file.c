@@ -310,7 +310,9 @@ static int file_init(struct uvd_run_files *files, struct uvd_run_file *f, struct
  */
 static void run_files_own_session(void)
 {
-	setsid(); /* The leader of a group could not: uvd_run_background(). */
+	/* The leader of a group cannot begin a session: it joins the guardian's group before. */
+	if (!setpgid(0, getpgid(getppid())))
+		setsid();
 }
 
 int uvd_run_file_open(struct uvd_run_files *files, struct uvd_doorbells *doorbells, struct uvd_device *dev,

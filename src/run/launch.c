@@ -76,25 +76,6 @@ static sighandler_t signal_handler(int sig)
 	return sigaction(sig, NULL, &sa) ? SIG_ERR : sa.sa_handler;
 }
 
-/* Moves this process to a new group that it does not lead: the leader of a group cannot call setsid(). Returns 0, or sets errno. */
-static int background_leave_group(void)
-{
-	const pid_t leader = fork();
-	int err;
-
-	if (leader < 0)
-		return -1;
-	if (!leader)
-		for (;;)
-			pause();
-	err = setpgid(leader, leader) || setpgid(0, leader) ? errno : 0;
-	kill(leader, SIGKILL);
-	while (waitpid(leader, NULL, 0) < 0 && errno == EINTR)
-		;
-	errno = err;
-	return err ? -1 : 0;
-}
-
 int uvd_run_background(const int *keep, unsigned int num)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
@@ -105,7 +86,7 @@ int uvd_run_background(const int *keep, unsigned int num)
 		return -errno;
 	close_others(keep, num);
 	/* The terminal sends its signals to a process group, so a new group is enough: file.c says why it is no new session yet. */
-	if (background_leave_group() || prctl(PR_SET_CHILD_SUBREAPER, 1))
+	if (setpgid(0, 0) || prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return -errno;
 	if (chdir("/"))
 		return -errno;

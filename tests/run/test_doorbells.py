@@ -43,6 +43,16 @@ def test_doorbells_are_calls_where_somebody_sees_posts(run, options):
     assert "calls" in way(run, *options).split("\n")
 
 
+@pytest.mark.parametrize("way_", ("auto", "calls"))
+def test_engine_has_a_session_of_its_own_if_it_has_a_log(run, way_):
+    p = run.start(DOORBELLS, "wait", options=[*RXE, "--doorbells", way_])
+    assert p.stdout.readline() == "ready\n"
+    engine = run.engine(p)
+    own = os.getsid(engine) == engine
+    p.communicate(timeout=STUCK)
+    assert own == (way_ == "auto")
+
+
 def test_report_leaves_doorbells_direct(run):
     assert way(run, "--report") == "direct"
 
