@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "run/file.h"
 #include "run/launch.h"
 #include "util/util.h"
 
@@ -24,16 +25,6 @@ static bool brake_is_ours(pid_t pid)
 	return pid > 1;
 }
 
-/* Does this link in the folder lead to a device's file? */
-static bool brake_is_device(int dir, const char *name)
-{
-	static const char memfd[] = "/memfd:" UVD_RUN_MEMFD_NAME;
-	char target[64];
-	ssize_t n = readlinkat(dir, name, target, sizeof(target));
-
-	return n >= (ssize_t)strlen(memfd) && !strncmp(target, memfd, strlen(memfd));
-}
-
 /* Another file may have this number by now, or another process that one: so this looks at the copy, which is ours. */
 static void brake_file(pid_t pid, int fd)
 {
@@ -43,7 +34,7 @@ static void brake_file(pid_t pid, int fd)
 	if (copy < 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
-	flags = brake_is_device(AT_FDCWD, path) ? fcntl(copy, F_GETFL) : -1;
+	flags = uvd_run_file_is_linked(AT_FDCWD, path) ? fcntl(copy, F_GETFL) : -1;
 	if (flags >= 0)
 		fcntl(copy, F_SETFL, flags | O_APPEND);
 	close(copy);
@@ -58,7 +49,7 @@ static void brake_process(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	dir = opendir(path);
 	while (dir && (e = readdir(dir)))
-		if (brake_is_device(dirfd(dir), e->d_name))
+		if (uvd_run_file_is_linked(dirfd(dir), e->d_name))
 			brake_file(pid, atoi(e->d_name));
 	if (dir)
 		closedir(dir);

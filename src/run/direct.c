@@ -103,18 +103,6 @@ static pid_t limit_tid(struct uvd_run_tree *tree, int number)
 	return number == process || number == thread ? tree->tid : 0;
 }
 
-/* Can this link in /proc/TID/fd lead to the file of a device? */
-static bool limit_may_be_device(int dir, const char *name)
-{
-	static const char memfd[] = "/memfd:" UVD_RUN_MEMFD_NAME;
-	char target[64];
-	/* Not stat(), which may wait for the server of a file system. */
-	const ssize_t n = readlinkat(dir, name, target, sizeof(target));
-
-	/* EACCES: the process is of another user namespace. */
-	return n < 0 ? errno == EACCES : n >= (ssize_t)strlen(memfd) && !strncmp(target, memfd, strlen(memfd));
-}
-
 /* A process that is to be limited: one of its threads, and its number. */
 struct limit_target {
 	pid_t tid, tgid;
@@ -133,7 +121,8 @@ static struct uvd_run_file *limit_log(struct uvd_run_tree *tree, const struct li
 	unsigned int flags = 0;
 	int info;
 
-	if (!limit_may_be_device(dir, name))
+	/* EACCES: the process is of another user namespace. */
+	if (!uvd_run_file_is_linked(dir, name) && errno != EACCES)
 		return NULL;
 	snprintf(path, sizeof(path), "fdinfo/%s", name);
 	info = tree->proc.open(&tree->proc, target->tid, path, O_RDONLY);

@@ -108,6 +108,17 @@ struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct 
 	return f;
 }
 
+bool uvd_run_file_is_linked(int dir, const char *name)
+{
+	static const char memfd[] = "/memfd:" UVD_RUN_MEMFD_NAME;
+	char target[64];
+	ssize_t n;
+
+	errno = 0;
+	n = readlinkat(dir, name, target, sizeof(target));
+	return n >= (ssize_t)strlen(memfd) && !strncmp(target, memfd, strlen(memfd));
+}
+
 /* ---- the inode of an fd ------------------------------------------------------------------------------------------ */
 
 static const char *fdinfo_field(const char *text, const char *name)

@@ -82,6 +82,11 @@ void uvd_run_files_fini(struct uvd_run_files *files);
 int uvd_run_file_open(struct uvd_run_files *files, struct uvd_doorbells *doorbells, struct uvd_device *dev,
 		      struct uvd_caller *c, int flags, int *fd, bool *direct);
 
+/*
+ * Does this link, of a folder /proc/PID/fd, lead to the memfd of an open file, of whichever engine? If not, errno is that of readlinkat(),
+ * or 0. It does not wait for the server of a file system, as stat() may.
+ */
+bool uvd_run_file_is_linked(int dir, const char *name);
 /* Returns the file with a reference, or NULL if the inode is not of a file of ours. */
 struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct uvd_run_inode *inode);
 void uvd_run_file_put(struct uvd_run_file *file);

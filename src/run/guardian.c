@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "broker/broker.h"
+#include "run/file.h"
 #include "run/launch.h"
 #include "util/util.h"
 
@@ -55,15 +56,16 @@ static bool is_cm_file(struct uvd_caller *c, int fd)
 
 static bool is_device(struct uvd_caller *c, int fd)
 {
-	static const char name[] = "/memfd:" UVD_RUN_MEMFD_NAME, socket_name[] = "socket:";
+	static const char socket_name[] = "socket:";
 	char path[64], target[64];
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)c->tid, fd);
+	if (uvd_run_file_is_linked(AT_FDCWD, path))
+		return true;
 	n = readlink(path, target, sizeof(target));
-	if (n > (ssize_t)strlen(socket_name) && !strncmp(target, socket_name, strlen(socket_name)))
-		return is_cm_file(c, fd);
-	return n >= (ssize_t)strlen(name) && !strncmp(target, name, strlen(name));
+	return n > (ssize_t)strlen(socket_name) && !strncmp(target, socket_name, strlen(socket_name)) &&
+	       is_cm_file(c, fd);
 }
 
 static long guardian_answer(const struct seccomp_notif *n)
