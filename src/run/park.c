@@ -283,9 +283,13 @@ struct parked_status {
 	char state;
 	pid_t tgid; /* as the caller's numbers are */
 	unsigned int threads;
-	uint64_t own, shared; /* pending signals of the thread, and of its process */
-	uint64_t blocked, ignored;
+	uint64_t own, shared; /* pending signals of the thread, and of its process, that would end its call */
+	uint64_t blocked;
 };
+
+/* Signals that do nothing where they have no handler. The kernel takes them from its list when a thread is told of them. */
+static const uint64_t parked_harmless = UINT64_C(1) << (SIGCHLD - 1) | UINT64_C(1) << (SIGCONT - 1) |
+					UINT64_C(1) << (SIGURG - 1) | UINT64_C(1) << (SIGWINCH - 1);
 
 static uint64_t parked_field(const char *text, const char *name, int base)
 {
@@ -297,6 +301,7 @@ static uint64_t parked_field(const char *text, const char *name, int base)
 static bool parked_read_status(struct uvd_run_tree *tree, pid_t tid, struct parked_status *s)
 {
 	int fd = tree->proc.open(&tree->proc, tid, "status", O_RDONLY);
+	uint64_t blocked, acts;
 	const char *state;
 	char text[4096];
 	ssize_t n;
@@ -307,15 +312,16 @@ static bool parked_read_status(struct uvd_run_tree *tree, pid_t tid, struct park
 	close(fd);
 	if (n <= 0)
 		return false;
+	blocked = parked_field(text, "\nSigBlk:\t", 16);
+	acts = ~parked_field(text, "\nSigIgn:\t", 16) & ~(parked_harmless & ~parked_field(text, "\nSigCgt:\t", 16));
 	state = strstr(text, "\nState:\t");
 	*s = (struct parked_status){
 		.state = state ? state[strlen("\nState:\t")] : 0,
 		.tgid = (pid_t)parked_field(text, "\nTgid:\t", 10) + tree->proc.base,
 		.threads = parked_field(text, "\nThreads:\t", 10),
-		.own = parked_field(text, "\nSigPnd:\t", 16),
-		.shared = parked_field(text, "\nShdPnd:\t", 16),
-		.blocked = parked_field(text, "\nSigBlk:\t", 16),
-		.ignored = parked_field(text, "\nSigIgn:\t", 16),
+		.own = parked_field(text, "\nSigPnd:\t", 16) & ~blocked & acts,
+		.shared = parked_field(text, "\nShdPnd:\t", 16) & ~blocked & acts,
+		.blocked = blocked,
 	};
 	return true;
 }
@@ -337,9 +343,9 @@ static enum parked_signal parked_is_told(struct parked_call *p)
 
 	if (!parked_read_status(p->tree, p->tid, &s))
 		return PARKED_NONE;
-	if (s.own & ~s.blocked & ~s.ignored)
+	if (s.own)
 		return PARKED_TOLD;
-	shared = s.shared & ~s.blocked & ~s.ignored;
+	shared = s.shared;
 	if (s.threads == 1 || s.tgid == p->tid)
 		return shared ? PARKED_TOLD : PARKED_NONE;
 	if (!parked_read_status(p->tree, s.tgid, &first))

@@ -156,6 +156,37 @@ assert w.end() == 7
 """)
 
 
+def test_signal_that_does_nothing_interrupts_nothing(run):
+    """
+    As SIGCHLD does where nobody has asked for it. A thread that starts a child blocks all signals until the child has begun: in that
+    time the kernel gives SIGCHLD to a thread that waits.
+    """
+    client(run, """
+fd = opened()
+w = Waiter(fd)
+parked(1)
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+for sig in (signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH):
+    os.kill(os.getpid(), sig)
+    signal.pthread_kill(w.ident, sig)
+time.sleep(0.3)
+assert w.got is None
+event(fd)
+assert w.end() == 7
+""")
+
+
+def test_sigchld_with_a_handler_interrupts(run):
+    client(run, """
+fd = opened()
+signal.signal(signal.SIGCHLD, lambda *a: None)
+w = Waiter(fd)
+parked(1)
+signal.pthread_kill(w.ident, signal.SIGCHLD)
+assert w.end() == "EINTR"
+""")
+
+
 def test_signal_that_only_waiters_take_interrupts_one(run):
     client(run, SIGNALLED.format(interrupts=True) + """
 waiters = [Waiter(fd) for i in range(2)]
