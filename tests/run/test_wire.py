@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Two engines of an ordinary user on the wire: the distribution's programs, and links that lose packets."""
 import os
+import subprocess
 
 import pytest
 
-from conftest import UVERBSCTL
-from wirenet import ADDRESSES, NOBODY, Net
+from conftest import BUILD, UVERBSCTL
+from wirenet import ADDRESSES, NOBODY, STUCK, Net
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="makes network namespaces")
 LONG = "UVERBSD_LONG" in os.environ
@@ -36,6 +37,16 @@ def test_pingpong_between_two_engines(net, program, gid):
 @pytest.mark.parametrize("program", PERFTEST)
 def test_perftest_between_two_engines(net, program):
     net.pair(run(0), run(1), [*program.split(), "-F", "-x", "0"])
+
+
+def test_each_opcode_and_error_ends_as_within_one_engine(net):
+    """tests/rxe compares them with the kernel's rxe."""
+    opcodes, options = BUILD / "tests/rxe/opcodes", "-d rxe0 -g 0".split()
+    both = f'"$@" >/dev/null & until grep -q "^ *[0-9]*: [0-9A-F]*:4853 .* 0A " /proc/net/tcp*; do sleep 0.01; done; "$@" 127.0.0.1 && wait $!'
+    within = subprocess.run([*net.enter(0), *NOBODY, UVERBSCTL, "run", "--explain", "off", "--", "sh", "-c", both, "sh", opcodes, *options],
+                            stdout=subprocess.PIPE, text=True, timeout=STUCK, check=True).stdout
+    assert within.count(": requester: ") > 60
+    assert net.pair(run(0, "--explain", "off"), run(1, "--explain", "off"), [opcodes, *options]) == within
 
 
 def test_persona_hfi1_reaches_rxe(net):

@@ -413,12 +413,20 @@ static bool is_reliable(const struct soft_wire_qp *w)
 	return w->sends && soft_is_reliable(w->qp);
 }
 
+/* Are its requests to be flushed, and no more sent? Caller holds qp->lock. */
+static bool flushes(struct soft_qp *qp)
+{
+	return qp->state == IBV_QPS_ERR || (qp->state == IBV_QPS_SQE && soft_wire_is_connected(qp));
+}
+
 /*
- * May it send more at once? Caller holds qp->lock, and keeps it until it gives s_busy up or goes on: whoever posts meanwhile leaves the
+ * May it send or flush more at once? Caller holds qp->lock, and keeps it until it gives s_busy up or goes on: whoever posts meanwhile leaves the
  * request to the thread that has s_busy.
  */
 static bool has_more(struct soft_wire_qp *w)
 {
+	if (flushes(w->qp))
+		return soft_sq_count(w->qp);
 	if (is_reliable(w))
 		return wire_requester_may_send(&w->requester, peek(w, w->requester.at));
 	return w->sends && w->qp->qp.qp_type == IBV_QPT_UC && w->qp->state == IBV_QPS_RTS && soft_sq_count(w->qp);
@@ -481,7 +489,7 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 	struct wire_sender *sender;
 	bool kept;
 
-	if (qp->state == IBV_QPS_ERR || (qp->state == IBV_QPS_SQE && soft_wire_is_connected(qp)))
+	if (flushes(qp))
 		soft_send_flush(qp, &due);
 	open_inbox(w);
 	if (w->resends && is_reliable(w))
@@ -502,7 +510,7 @@ enum soft_wire_step soft_wire_run(struct soft_qp *qp, struct soft_mover *m, uint
 	pthread_mutex_lock(&qp->lock);
 	if (soft_gone(qp)) {
 		wire_give_back(w);
-		return SOFT_WIRE_IDLE;
+		return has_more(w) ? SOFT_WIRE_MORE : SOFT_WIRE_IDLE;
 	}
 	if (is_reliable(w)) {
 		wire_share_settle(w, wire_requester_held(&w->requester),
