@@ -14,6 +14,11 @@ enum { KERNEL_ERRNOS = 512 };
 /* The worker of this thread: libfuse's operations have no parameter for it. */
 static __thread struct worker *self;
 
+struct worker *uvd_cuse_self(void)
+{
+	return self;
+}
+
 static struct cuse_file *file_of(struct fuse_file_info *fi)
 {
 	return (struct cuse_file *)(uintptr_t)fi->fh;
@@ -69,7 +74,7 @@ static struct cuse_file *file_new(struct uvd_cuse *c)
 		return NULL;
 	f->cuse = c;
 	f->ref = 1;
-	f->opener.mmfd = f->opener.pidfd = -1;
+	f->opener.mmfd = f->opener.pidfd = f->memory.memfd = -1;
 	pthread_mutex_init(&f->writes.lock, NULL);
 	pthread_mutex_init(&f->peer_lock, NULL);
 	pthread_mutex_init(&f->poll_lock, NULL);
@@ -81,6 +86,7 @@ static void cuse_file_free(struct cuse_file *f)
 {
 	if (f->priv)
 		f->cuse->config.kind->close(f);
+	uvd_cuse_memory_fini(f);
 	uvd_cuse_poll_end(f);
 	uvd_opener_drop(&f->opener);
 	uvd_peer_put(f->peer);
@@ -110,9 +116,10 @@ static int grant_reply(struct uvd_grant_job *job, long result)
 	return cuse_reply(j->req, result, j->written);
 }
 
+/* The channel that the request came by: of the file's node, or of files of queues. */
 static void grant_unlist(struct grant_job *j)
 {
-	struct uvd_cuse *c = j->file->cuse;
+	struct uvd_cuse *c = j->call->cuse;
 
 	uvd_lock(&c->lock);
 	list_del_init(&j->of_node);
@@ -137,6 +144,11 @@ bool uvd_cuse_is_granting(struct uvd_cuse *c, uint64_t unique)
 		found |= j->unique == unique;
 	uvd_unlock(&c->lock);
 	return found;
+}
+
+static int grant_replace(struct uvd_grant_job *job, struct uvd_privilege *p, struct uvd_loan *l)
+{
+	return uvd_cuse_replace(((struct grant_job *)job)->file, p, l);
 }
 
 static void grant_done(struct uvd_grant_job *job)
@@ -186,6 +198,7 @@ static int start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, si
 			 .reply = grant_reply,
 			 .ended = grant_ended,
 			 .done = grant_done,
+			 .replace = grant_replace,
 			 .account = account,
 			 .turn = turn },
 		.call = w->call,
@@ -285,7 +298,7 @@ static long call_result(const struct cuse_call *call, long result)
 static void cuse_call_finish(struct cuse_file *f, fuse_req_t req, long result, size_t written)
 {
 	struct uvd_call *call = &self->call->call;
-	bool grant = result >= 0 && call->grant.uobj;
+	bool grant = result >= 0 && uvd_call_is_pending(call);
 
 	result = call_result(self->call, result);
 	if (grant && uvd_claim_take(&self->claim)) {
@@ -436,7 +449,7 @@ static void dev_write(fuse_req_t req, const char *data, size_t size, off_t off, 
 		return;
 	}
 	cuse_call_begin(f, req);
-	call->grant.uobj = NULL;
+	call->grant = (struct uvd_grant){};
 	if (!uvd_opener_is(&f->opener, &call->caller, ctx.uid, ctx.gid))
 		result = -EACCES;
 	else if (off)

@@ -11,6 +11,13 @@ struct uvd_log;
 struct uvd_nodes;
 struct uvd_ways;
 
+/* What a child has of the broker's. */
+struct uvd_child_files {
+	const struct uvd_nodes *nodes;
+	struct uvd_ways *ways;
+	int queues; /* the root of the file system of queues; -1: there is none. A loan's process alone has it. */
+};
+
 /* The thread of a loan. The broker charges its users before it starts the child. */
 struct uvd_borrower {
 	pid_t tid;
@@ -33,7 +40,7 @@ enum {
  * file of the client's.
  */
 void uvd_questions_serve(int sock, const struct uvd_nodes *nodes);
-void uvd_loan_serve(int sock, const struct uvd_borrower *borrower, const struct uvd_nodes *nodes, struct uvd_ways *ways,
+void uvd_loan_serve(int sock, const struct uvd_borrower *borrower, const struct uvd_child_files *files,
 		    _Atomic uint32_t *registers);
 
 /* ---- children.c: the list of them, in the broker ----------------------------------------------------------------------- */
@@ -71,11 +78,11 @@ void uvd_children_init(struct uvd_children *c);
 /*
  * Starts a child that serves the socket, which stays the caller's. tid: the thread of a loan. A child for a loan counts
  * until it has been reaped. A user has UVD_LOANS_OF_USER of them, of which UVD_WAY_SHARE may hold a file of the client's. Returns
- * 0; -EAGAIN: there are too many of this kind, or too many of the thread's users; -ESRCH: there is no such thread;
+ * its pid; -EAGAIN: there are too many of this kind, or too many of the thread's users; -ESRCH: there is no such thread;
  * -EINVAL: the kind is CONTROL; or another negative errno.
  */
 int uvd_children_start(struct uvd_children *c, enum uvd_wire_kind kind, int sock, pid_t tid,
-		       const struct uvd_nodes *nodes, struct uvd_ways *ways);
+		       const struct uvd_child_files *files);
 /* Frees the entry of a child that was reaped; ignores other processes. */
 void uvd_children_ended(struct uvd_children *c, pid_t pid);
 /*

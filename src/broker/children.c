@@ -21,18 +21,25 @@ static uint64_t children_now_ms(void)
 }
 
 /*
- * Closes all descriptors but the standard ones, the child's socket (then 3) and the directory of names, if there is
- * one (then 4).
+ * Closes all descriptors but the standard ones and these, which get the numbers from 3 on; -1: there is none. So the child has no
+ * channel: a copy of one would keep the clients of a dead engine process waiting.
  */
-static void keep_only(int *sock, int *dir)
+static void keep_only(int *const keep[], unsigned int num)
 {
-	int high = fcntl(*sock, F_DUPFD_CLOEXEC, 10), high_dir = *dir < 0 ? -1 : fcntl(*dir, F_DUPFD_CLOEXEC, 10);
+	enum { ABOVE = 16 };
+	int next = STDERR_FILENO + 1;
 
-	if (high < 0 || dup3(high, 3, O_CLOEXEC) < 0 || (high_dir >= 0 && dup3(high_dir, 4, O_CLOEXEC) < 0))
-		_exit(1);
-	*sock = 3;
-	*dir = high_dir < 0 ? -1 : 4;
-	close_range(*dir < 0 ? 4 : 5, ~0u, 0);
+	for (unsigned int i = 0; i < num; i++)
+		if (*keep[i] >= 0 && (*keep[i] = fcntl(*keep[i], F_DUPFD_CLOEXEC, ABOVE)) < 0)
+			_exit(1);
+	for (unsigned int i = 0; i < num; i++) {
+		if (*keep[i] < 0)
+			continue;
+		*keep[i] = dup3(*keep[i], next++, O_CLOEXEC);
+		if (*keep[i] < 0)
+			_exit(1);
+	}
+	close_range(next, ~0u, 0);
 }
 
 /* The page that a loan shares with the broker. NULL: no memory. */
@@ -56,21 +63,25 @@ static void registers_free(_Atomic uint32_t *page)
 }
 
 static void child_main(enum uvd_wire_kind kind, int sock, const struct uvd_borrower *borrower,
-		       const struct uvd_nodes *nodes, struct uvd_ways *ways, _Atomic uint32_t *registers)
+		       const struct uvd_child_files *given, _Atomic uint32_t *registers)
 {
+	struct uvd_child_files files = *given;
+	struct uvd_ways *ways = files.ways;
 	sigset_t none;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_IGN); /* the terminal's is for the broker: this process ends with its socket */
-	keep_only(&sock, &ways->dir);
+	if (kind != UVD_WIRE_LOAN)
+		files.queues = -1;
+	keep_only((int *[]){ &sock, &ways->dir, &files.queues }, 3);
 	ways->next = getpid(); /* unique among the loans: each process makes one name */
 	if (kind == UVD_WIRE_QUESTIONS) {
 		if (!uvd_process_role_take(UVD_PROCESS_QUESTIONS))
 			_exit(1);
-		uvd_questions_serve(sock, nodes);
+		uvd_questions_serve(sock, files.nodes);
 	} else {
-		uvd_loan_serve(sock, borrower, nodes, ways, registers);
+		uvd_loan_serve(sock, borrower, &files, registers);
 		/* First all else: the last close may wait. */
 		uvd_ways_close_all_but_held(ways);
 	}
@@ -138,7 +149,7 @@ static struct uvd_child *children_find(struct uvd_child *list, unsigned int num,
 }
 
 int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, int sock, pid_t tid,
-		       const struct uvd_nodes *nodes, struct uvd_ways *ways)
+		       const struct uvd_child_files *files)
 {
 	struct uvd_borrower borrower = { .tid = tid };
 	const bool is_loan = kind == UVD_WIRE_LOAN;
@@ -163,7 +174,7 @@ int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, i
 		registers = registers_new();
 	pid = is_loan && !registers ? -1 : fork();
 	if (!pid)
-		child_main(kind, sock, &borrower, nodes, ways, registers);
+		child_main(kind, sock, &borrower, files, registers);
 	if (pid < 0) {
 		err = -errno;
 		registers_free(registers);
@@ -177,7 +188,7 @@ int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, i
 				 .registers = registers };
 	if (!registers_hide(registers))
 		kill(pid, SIGKILL);
-	return 0;
+	return pid;
 }
 
 void uvd_children_ended(struct uvd_children *children, pid_t pid)

@@ -227,14 +227,36 @@ int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int po
 	return ask_broker(link, &r, -1, NULL, NULL);
 }
 
-static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind, pid_t tid)
+int uvd_link_queues(struct uvd_link *link, int *fd)
+{
+	return ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_QUEUES }, -1, NULL, fd);
+}
+
+int uvd_link_backing(struct uvd_link *link, int *number, int *memfd)
+{
+	int64_t values[2] = { 0, 0 };
+	int ret = ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_BACKING }, -1, values, memfd);
+
+	*number = (int)values[0];
+	return ret;
+}
+
+void uvd_link_backing_gone(struct uvd_link *link, int number)
+{
+	ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_BACKING_GONE, .value = number }, -1, NULL, NULL);
+}
+
+static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind, pid_t tid, pid_t *child)
 {
 	const struct uvd_wire_request r = { .op = UVD_WIRE_CONNECT, .index = kind, .value = tid };
+	int64_t values[2] = { 0, 0 };
 	int pair[2], ret;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	ret = ask_broker(link, &r, pair[1], NULL, NULL);
+	ret = ask_broker(link, &r, pair[1], values, NULL);
+	if (child)
+		*child = (pid_t)values[0];
 	close(pair[1]);
 	if (ret)
 		close(pair[0]);
@@ -251,7 +273,7 @@ static int take_idle(struct uvd_link *link, bool *used)
 		sock = link->idle[--link->num_idle];
 	pthread_mutex_unlock(&link->idle_lock);
 	*used = sock >= 0;
-	return sock >= 0 ? sock : link_connect(link, UVD_WIRE_QUESTIONS, 0);
+	return sock >= 0 ? sock : link_connect(link, UVD_WIRE_QUESTIONS, 0, NULL);
 }
 
 static void put_idle(struct uvd_link *link, int sock)
@@ -312,9 +334,9 @@ int uvd_link_sockets(struct uvd_link *link, const uint64_t *inos, unsigned int n
 	return ret;
 }
 
-int uvd_link_loan(struct uvd_link *link, pid_t tid)
+int uvd_link_loan(struct uvd_link *link, pid_t tid, pid_t *child)
 {
-	return link_connect(link, UVD_WIRE_LOAN, tid);
+	return link_connect(link, UVD_WIRE_LOAN, tid, child);
 }
 
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out)

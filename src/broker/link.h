@@ -43,6 +43,10 @@ int uvd_link_cm(struct uvd_link *link, dev_t *rdev, int *fd);
 int uvd_link_plugin(struct uvd_link *link, unsigned int slot, unsigned int nth, const char *name, int *why);
 /* uvd_peer_owners() by the broker, for an engine process. */
 int uvd_link_peer_owners(struct uvd_link *link, pid_t pid, uid_t uid, uid_t *uids, unsigned int max);
+/* As the operations of struct uvd_privilege_ops. */
+int uvd_link_queues(struct uvd_link *link, int *fd);
+int uvd_link_backing(struct uvd_link *link, int *number, int *memfd);
+void uvd_link_backing_gone(struct uvd_link *link, int number);
 int uvd_link_tell(struct uvd_link *link, enum uvd_wire_op op, unsigned int index);
 int uvd_link_port(struct uvd_link *link, unsigned int index, unsigned int port, bool up);
 int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int port,
@@ -62,11 +66,11 @@ int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_
 int uvd_link_sockets(struct uvd_link *link, const uint64_t *inos, unsigned int num, bool *used, uint64_t *cpu_ns);
 
 /*
- * Starts a loan of the thread. Returns its socket, which the caller owns, or a negative errno; -EAGAIN: the thread's users
+ * Starts a loan of the thread. Returns its socket, which the caller owns, with the pid of its process in *child if that is not NULL, or a negative errno; -EAGAIN: the thread's users
  * have their share of loans, or no more are possible now. Closing the socket ends the loan. The other end is closed when the
  * broker has reaped the loan's process.
  */
-int uvd_link_loan(struct uvd_link *link, pid_t tid);
+int uvd_link_loan(struct uvd_link *link, pid_t tid, pid_t *child);
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out);
 
 #endif

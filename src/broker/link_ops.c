@@ -18,7 +18,7 @@
 static int link_place_take(struct uvd_privilege *p, struct uvd_loan_place *place, pid_t tid,
 			   const struct uvd_owners *owners)
 {
-	int ret = uvd_link_loan(uvd_link_of(p), tid);
+	int ret = uvd_link_loan(uvd_link_of(p), tid, &place->pid);
 
 	if (ret >= 0)
 		place->sock = ret;
@@ -117,6 +117,18 @@ static int64_t link_register(struct uvd_privilege *p, struct uvd_loan *l, struct
 	return values[0];
 }
 
+static int link_replace(struct uvd_privilege *p, struct uvd_loan *l, uint64_t name)
+{
+	const struct uvd_wire_request r = { .op = UVD_WIRE_REPLACE, .value = (int64_t)name };
+	struct uvd_wire_fds out = uvd_wire_no_fds;
+	int64_t values[2] = { 0 };
+	int err = loan_ask(l, &r, -1, values, &out);
+
+	l->killed |= err == -EPIPE;
+	l->b.dead |= err || values[1];
+	return err ? -ESRCH : (int)values[0];
+}
+
 static int link_release(struct uvd_privilege *p, struct uvd_loan *l, bool close_it, const long *result)
 {
 	const struct uvd_wire_request r = {
@@ -194,6 +206,21 @@ static int link_make_cm(struct uvd_privilege *p, struct uvd_node *node, int *fd)
 	return uvd_link_cm(uvd_link_of(p), &node->rdev, fd);
 }
 
+static int link_make_queues(struct uvd_privilege *p, int *fd)
+{
+	return uvd_link_queues(uvd_link_of(p), fd);
+}
+
+static int link_make_backing(struct uvd_privilege *p, int *number, int *memfd)
+{
+	return uvd_link_backing(uvd_link_of(p), number, memfd);
+}
+
+static void link_end_backing(struct uvd_privilege *p, int number)
+{
+	uvd_link_backing_gone(uvd_link_of(p), number);
+}
+
 static void link_withdraw(struct uvd_privilege *p, unsigned int index, struct uvd_node *node)
 {
 	uvd_link_tell(uvd_link_of(p), UVD_WIRE_WITHDRAW, index);
@@ -236,6 +263,7 @@ const struct uvd_privilege_ops uvd_link_ops = {
 	.stop = link_stop,
 	.pass = link_pass,
 	.register_memory = link_register,
+	.replace = link_replace,
 	.release = link_release,
 	.close = link_close,
 	.end_overdue = link_end_overdue,
@@ -244,6 +272,9 @@ const struct uvd_privilege_ops uvd_link_ops = {
 	.make_node = link_make_node,
 	.make_ucap = link_make_ucap,
 	.make_cm = link_make_cm,
+	.make_queues = link_make_queues,
+	.make_backing = link_make_backing,
+	.end_backing = link_end_backing,
 	.withdraw = link_withdraw,
 	.end_node = link_end_node,
 	.peer_owners = link_peer_owners,

@@ -62,8 +62,9 @@ static bool become_client(pid_t tid, bool hidden)
 	       !setresuid(st.st_uid, st.st_uid, st.st_uid) && uvd_process_role_take(UVD_PROCESS_ENGINE);
 }
 
+/* *fd: the descriptor that the thread's call is on. */
 static int loan_seize(struct uvd_borrow *b, pid_t asked, const struct uvd_borrower *borrower,
-		      const struct uvd_nodes *nodes)
+		      const struct uvd_nodes *nodes, int *fd)
 {
 	const pid_t tid = borrower->tid;
 	struct uvd_wait before, after;
@@ -81,6 +82,7 @@ static int loan_seize(struct uvd_borrow *b, pid_t asked, const struct uvd_borrow
 	/* Its users must be those who were charged. */
 	if (!err && (uvd_owners_of(tid, &owners) || !uvd_owners_are(&owners, &borrower->owners)))
 		err = -ESRCH;
+	*fd = err ? -1 : (int)before.arg[0];
 	return err;
 }
 
@@ -147,10 +149,54 @@ static void loan_register(struct uvd_borrow *b, struct uvd_ways *ways, const str
 		a->values[1] |= UVD_WIRE_DEAD;
 }
 
-/* REGISTER is allowed where TAKE is. */
+/* Reads the flags O_* of the thread's descriptor. Returns them, or a negative errno. */
+static long loan_flags(pid_t tid, int fd)
+{
+	char path[48], line[64];
+	long flags = -EBADF;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", (int)tid, fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "flags:", strlen("flags:")))
+			flags = strtol(line + strlen("flags:"), NULL, 8);
+	if (f)
+		fclose(f);
+	return flags;
+}
+
+/*
+ * Opens a file of queues and puts it in the place of the thread's descriptor fd. The engine process answers the open, once, as it has
+ * ordered it for this process. Another thread of the client can have replaced the descriptor meanwhile: then it loses that file.
+ */
+static long loan_replace(struct uvd_borrow *b, const struct uvd_child_files *files, int fd, int64_t number)
+{
+	const long flags = loan_flags(b->tid, fd);
+	char name[24];
+	long way, ret;
+	int file;
+
+	if (flags < 0 || files->ways->held >= 0 || !uvd_is_of_node(b->tid, fd, files->nodes))
+		return -EPERM;
+	snprintf(name, sizeof(name), "%lld", (long long)number);
+	file = openat(files->queues, name, O_RDWR | O_CLOEXEC | (flags & O_NONBLOCK));
+	if (file < 0)
+		return -errno;
+	way = uvd_way_pass(files->ways, UVD_WAY_OWN, b, file);
+	close(file);
+	if (way < 0)
+		return way;
+	ret = uvd_borrow_call(b, UVD_SYSCALL_DUP3, (long[3]){ way, fd, flags & O_CLOEXEC });
+	uvd_borrow_call(b, UVD_SYSCALL_CLOSE, (long[3]){ way });
+	return b->dead ? -ESRCH : ret < 0 ? ret : 0;
+}
+
+/* REGISTER is allowed where TAKE is, REPLACE where RELEASE is. */
 static bool loan_may(enum uvd_wire_op next, enum uvd_wire_op op)
 {
-	return op == next || (next == UVD_WIRE_TAKE && op == UVD_WIRE_REGISTER);
+	return op == next || (next == UVD_WIRE_TAKE && op == UVD_WIRE_REGISTER) ||
+	       (next == UVD_WIRE_RELEASE && op == UVD_WIRE_REPLACE);
 }
 
 static enum uvd_wire_op loan_next(enum uvd_wire_op op)
@@ -179,14 +225,17 @@ static int loan_release(struct uvd_borrow *b, const struct uvd_wire_request *r, 
 	return uvd_borrow_release(b, r->flag ? &result : NULL);
 }
 
-void uvd_loan_serve(int sock, const struct uvd_borrower *borrower, const struct uvd_nodes *nodes, struct uvd_ways *ways,
+void uvd_loan_serve(int sock, const struct uvd_borrower *borrower, const struct uvd_child_files *files,
 		    _Atomic uint32_t *registers)
 {
+	const struct uvd_nodes *nodes = files->nodes;
+	struct uvd_ways *ways = files->ways;
 	struct uvd_borrow b = { .pidfd = -1, .memfd = -1, .mapsfd = -1 };
 	enum uvd_wire_op next = UVD_WIRE_SEIZE;
 	struct uvd_wire_fds in, none = uvd_wire_no_fds;
 	struct uvd_wire_request r;
 	long way = -1;
+	int fd = -1;
 
 	while (!uvd_wire_asked(sock, UVD_WIRE_LOAN, &r, &in) && loan_may(next, r.op)) {
 		struct uvd_wire_answer a = { .version = UVD_WIRE_VERSION, .op = r.op };
@@ -195,7 +244,7 @@ void uvd_loan_serve(int sock, const struct uvd_borrower *borrower, const struct 
 		if (r.op == UVD_WIRE_SEIZE) {
 			if (r.index)
 				uvd_thread_set_nice((int)r.index);
-			a.result = loan_seize(&b, r.tid, borrower, nodes);
+			a.result = loan_seize(&b, r.tid, borrower, nodes, &fd);
 		} else if (r.op == UVD_WIRE_TAKE) {
 			loan_take(&b, ways, r.index ? -1 : in.fd[0], &a);
 			way = a.values[0];
@@ -203,6 +252,9 @@ void uvd_loan_serve(int sock, const struct uvd_borrower *borrower, const struct 
 		} else if (r.op == UVD_WIRE_REGISTER) {
 			loan_register(&b, ways, nodes, registers, in.fd[0], &r.reg, &a);
 			out = loan_memory(&b);
+		} else if (r.op == UVD_WIRE_REPLACE) {
+			a.values[0] = loan_replace(&b, files, fd, r.value);
+			a.values[1] = b.dead;
 		} else {
 			a.result = loan_release(&b, &r, way);
 			a.values[0] = (int64_t)uvd_thread_cpu_ns();

@@ -92,6 +92,12 @@ static int64_t local_register(struct uvd_privilege *p, struct uvd_loan *l, struc
 	return number < 0 ? number : uvd_borrow_register_by(&l->b, number, &r->order, &r->executed);
 }
 
+/* This process serves the files of queues: it must not wait for itself. */
+static int local_replace(struct uvd_privilege *p, struct uvd_loan *l, uint64_t name)
+{
+	return -EOPNOTSUPP;
+}
+
 static int local_release(struct uvd_privilege *p, struct uvd_loan *l, bool close_it, const long *result)
 {
 	if (close_it)
@@ -173,6 +179,20 @@ static int local_make_cm(struct uvd_privilege *p, struct uvd_node *node, int *fd
 	return ret < 0 ? ret : 0;
 }
 
+static int local_make_queues(struct uvd_privilege *p, int *fd)
+{
+	return -EOPNOTSUPP;
+}
+
+static int local_make_backing(struct uvd_privilege *p, int *number, int *memfd)
+{
+	return -EOPNOTSUPP;
+}
+
+static void local_end_backing(struct uvd_privilege *p, int number)
+{
+}
+
 static void local_withdraw(struct uvd_privilege *p, unsigned int index, struct uvd_node *node)
 {
 	uvd_node_hide(node);
@@ -218,6 +238,7 @@ static const struct uvd_privilege_ops local_ops = {
 	.stop = local_stop,
 	.pass = local_pass,
 	.register_memory = local_register,
+	.replace = local_replace,
 	.release = local_release,
 	.close = local_close,
 	.end_overdue = local_end_overdue,
@@ -226,6 +247,9 @@ static const struct uvd_privilege_ops local_ops = {
 	.make_node = local_make_node,
 	.make_ucap = local_make_ucap,
 	.make_cm = local_make_cm,
+	.make_queues = local_make_queues,
+	.make_backing = local_make_backing,
+	.end_backing = local_end_backing,
 	.withdraw = local_withdraw,
 	.end_node = local_end_node,
 	.peer_owners = local_peer_owners,

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "broker/child.h"
+#include "broker/queues.h"
 #include "broker/serve.h"
 #include "broker/waiting.h"
 #include "broker/way.h"
@@ -35,6 +36,7 @@ struct broker {
 	struct uvd_nodes *nodes;
 	const struct uvd_nodes *view; /* the same for children */
 	struct uvd_ways ways;
+	struct uvd_queue_files queues; /* of the engine process that runs */
 	struct uvd_children children;
 };
 

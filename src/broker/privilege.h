@@ -24,6 +24,7 @@ struct uvd_registration;
 struct uvd_loan_place {
 	int number; /* of the place, where this process borrows */
 	int sock; /* to the broker's process for this loan, where the broker does */
+	pid_t pid; /* of that process; 0: there is none */
 };
 
 /*
@@ -40,6 +41,9 @@ struct uvd_loan {
 	long way; /* the descriptor's number in the client, or a negative errno */
 	uint64_t cpu_ns; /* used by the broker's child, known after the release */
 };
+
+/* The length of the memory of a file of queues, which is sparse: no offset need be used twice. */
+#define UVD_BACKING_BYTES ((off_t)1 << 62)
 
 struct uvd_privilege {
 	const struct uvd_privilege_ops *ops;
@@ -80,6 +84,11 @@ struct uvd_privilege_ops {
 	 */
 	int64_t (*register_memory)(struct uvd_privilege *p, struct uvd_loan *l, struct uvd_registration *r);
 	/*
+	 * After pass(), while the thread is stopped: puts the file of queues with this name in the place of the descriptor that the thread's
+	 * call is on. The process of l->place->pid opens it meanwhile. Returns 0 or a negative errno.
+	 */
+	int (*replace)(struct uvd_privilege *p, struct uvd_loan *l, uint64_t name);
+	/*
 	 * Lets the client's thread run on. close_it: closes the descriptor in the client first. result: what the thread's call
 	 * returns instead of the answer; NULL: the answer. Returns nonzero if the thread is dead.
 	 */
@@ -104,6 +113,14 @@ struct uvd_privilege_ops {
 	int (*make_ucap)(struct uvd_privilege *p, const char *name, struct uvd_node *node, int *fd);
 	/* The same for the connection manager's. -EEXIST: there is one already; the log has a warning. */
 	int (*make_cm)(struct uvd_privilege *p, struct uvd_node *node, int *fd);
+	/*
+	 * Makes the file system of queues (queues.h), whose channel the caller owns. Returns 0; -EOPNOTSUPP: not with this kernel, or not by this
+	 * process; or another negative errno, logged.
+	 */
+	int (*make_queues)(struct uvd_privilege *p, int *fd);
+	/* The memory of a new file there, whose memfd the caller owns, and its number in the answer to the kernel's open. */
+	int (*make_backing)(struct uvd_privilege *p, int *number, int *memfd);
+	void (*end_backing)(struct uvd_privilege *p, int number);
 	/*
 	 * Unlinks the device's node: open files keep working. The broker then takes the device out of the sysfs directory, too.
 	 */

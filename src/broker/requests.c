@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The requests that the broker's own loop serves. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <uverbsd/log.h>
 #include "broker/loop.h"
@@ -19,9 +20,13 @@ struct served {
 
 static int serve_connect(struct broker *b, struct served *s)
 {
-	return s->r.value >= 0 && s->r.value <= INT32_MAX
-		       ? uvd_children_start(&b->children, s->r.index, s->in.fd[0], s->r.value, b->view, &b->ways)
-		       : -EINVAL;
+	const struct uvd_child_files files = { .nodes = b->view, .ways = &b->ways, .queues = b->queues.mount };
+	int ret = s->r.value >= 0 && s->r.value <= INT32_MAX
+			  ? uvd_children_start(&b->children, s->r.index, s->in.fd[0], s->r.value, &files)
+			  : -EINVAL;
+
+	s->a.values[0] = ret;
+	return ret < 0 ? ret : 0;
 }
 
 /* Returns the place for one more node whose clients are asked about; or NULL, logged. */
@@ -137,6 +142,36 @@ static int serve_cm_gone(struct broker *b, struct served *s)
 	return b->config->ops->cm_gone(b->config->arg);
 }
 
+static int serve_queues(struct broker *b, struct served *s)
+{
+	int err = uvd_queue_files_begin(&b->queues, b->config->log);
+
+	if (err)
+		return err;
+	b->nodes->queues = b->queues.st_dev;
+	s->fd = fcntl(b->queues.channel, F_DUPFD_CLOEXEC, 0);
+	return s->fd < 0 ? -errno : 0;
+}
+
+static int serve_backing(struct broker *b, struct served *s)
+{
+	int memfd, ret = uvd_queue_files_back(&b->queues, &memfd);
+
+	if (ret < 0)
+		return ret;
+	s->a.values[0] = ret;
+	s->fd = fcntl(memfd, F_DUPFD_CLOEXEC, 0);
+	if (s->fd >= 0)
+		return 0;
+	uvd_queue_files_drop(&b->queues, ret);
+	return -ENFILE;
+}
+
+static int serve_backing_gone(struct broker *b, struct served *s)
+{
+	return uvd_queue_files_drop(&b->queues, s->r.value);
+}
+
 static int serve_ready(struct broker *b, struct served *s)
 {
 	int err = b->config->ops->ready(b->config->arg);
@@ -207,6 +242,9 @@ static int (*const serve_rows[UVD_WIRE_OPS])(struct broker *b, struct served *s)
 	[UVD_WIRE_PLUGIN] = serve_plugin,
 	[UVD_WIRE_PLUGIN_OPTION] = serve_plugin_option,
 	[UVD_WIRE_PEER_OWNERS] = serve_peer_owners,
+	[UVD_WIRE_QUEUES] = serve_queues,
+	[UVD_WIRE_BACKING] = serve_backing,
+	[UVD_WIRE_BACKING_GONE] = serve_backing_gone,
 	[UVD_WIRE_READY] = serve_ready,
 	[UVD_WIRE_RESTART] = serve_restart,
 };

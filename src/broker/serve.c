@@ -221,6 +221,7 @@ static bool broker_renew(struct broker *b, int *status)
 	pid_t *place = broker_abandoned_place(b);
 
 	close(b->sock);
+	uvd_queue_files_end(&b->queues);
 	uvd_children_hang_up(&b->children);
 	tell_end(b, another);
 	*status = exit_status(b, another);
@@ -282,6 +283,7 @@ static int broker_start_engine(struct broker *b)
 		b->nodes->rdev[i] = 0; /* a thread that waits on an old node is no client any more */
 	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++)
 		b->nodes->adapters[i] = 0;
+	b->nodes->queues = 0;
 	b->starts[b->num_starts++ % MAX_STARTS] = now_ms();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		goto failed;
@@ -309,6 +311,7 @@ static bool prepare_broker(struct broker *b)
 	b->nodes->root_clients = b->config->root_clients;
 	uvd_children_init(&b->children);
 	uvd_ways_init(&b->ways);
+	uvd_queue_files_init(&b->queues);
 	/* A loan's process that became the client's user makes its name there, too. */
 	if (b->ways.dir >= 0)
 		fchmod(b->ways.dir, 01777);

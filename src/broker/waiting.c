@@ -124,14 +124,20 @@ static bool is_node(const struct uvd_nodes *nodes, const struct statx *x)
 	return false;
 }
 
+static bool is_queue_file(const struct uvd_nodes *nodes, const struct statx *x)
+{
+	return nodes->queues && nodes->queues == makedev(x->stx_dev_major, x->stx_dev_minor);
+}
+
 /* AT_STATX_DONT_SYNC: the client may itself be the FUSE server of the file, so that is not asked. */
-static bool is_fd_of_node(pid_t tid, uint64_t fd, const struct uvd_nodes *nodes)
+bool uvd_is_of_node(pid_t tid, int fd, const struct uvd_nodes *nodes)
 {
 	struct statx x;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tid, (int)fd);
-	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &x) && is_node(nodes, &x);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tid, fd);
+	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &x) &&
+	       (is_node(nodes, &x) || is_queue_file(nodes, &x));
 }
 
 /* Reads the path that the thread opens; it lies in the thread's memory. Only path look-ups use it. */
@@ -367,7 +373,7 @@ int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, 
 	if (call->what != what)
 		return -ESRCH;
 	if (what == UVD_WAITS_IN_OPEN ? !is_open_of_node(tid, call, wait, nodes)
-				      : !is_fd_of_node(tid, wait->arg[0], nodes))
+				      : !uvd_is_of_node(tid, (int)wait->arg[0], nodes))
 		return -ESRCH;
 	return has_own_rights(tid, nodes, wait) ? 0 : -EPERM;
 }

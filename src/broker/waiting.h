@@ -22,6 +22,8 @@ struct uvd_nodes {
 	enum uvd_root_clients root_clients;
 	_Atomic uint64_t rdev[UVD_NODES_MAX]; /* 0: free */
 	_Atomic uint64_t
+		queues; /* st_dev of the file system of queues, whose files take the place of nodes; 0: there is none */
+	_Atomic uint64_t
 		adapters[UVD_MAX_DEVICES]; /* by the device's index: the adapter that it forwards to; 0: none */
 };
 
@@ -55,6 +57,9 @@ struct uvd_wait {
  * up to about 2.6 s to start waiting.
  */
 int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, struct uvd_wait *wait);
+
+/* Is the thread's descriptor one of a node, or of a file of queues? Never waits. */
+bool uvd_is_of_node(pid_t tid, int fd, const struct uvd_nodes *nodes);
 
 enum { UVD_STATUS_MAX = 4096 };
 /* Reads /proc/TID/status as a string, without the groups. Returns false if there is no such thread. */

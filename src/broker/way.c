@@ -96,7 +96,8 @@ static int way_send(struct uvd_ways *ways, int place, const struct uvd_borrow *b
 	if (place >= 0)
 		return uvd_sender_run(ways, place);
 	sent = uvd_errand_carry_out(e);
-	ways->held = e->held;
+	if (e->held >= 0)
+		ways->held = e->held;
 	return sent ? 0 : -EPERM;
 }
 

@@ -19,7 +19,7 @@
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum {
-	UVD_WIRE_VERSION = 13,
+	UVD_WIRE_VERSION = 14,
 	UVD_WIRE_FDS = 4,
 	UVD_WIRE_NAME = 64,
 	UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
@@ -44,7 +44,7 @@ enum uvd_wire_kind {
 enum uvd_wire_op {
 	UVD_WIRE_NONE,
 	/* CONTROL. index: a device that is configured or was added, unless stated otherwise. */
-	/* index: the kind, value: of a loan the thread; fd: the end of a new socket that the child serves */
+	/* index: the kind, value: of a loan the thread; fd: the end of a new socket that the child serves -> values: the child's pid */
 	UVD_WIRE_CONNECT,
 	UVD_WIRE_NODE, /* index, value: the number, -1: any -> values: number, st_rdev; fd: the channel */
 	UVD_WIRE_PUBLISH, /* index */
@@ -71,6 +71,10 @@ enum uvd_wire_op {
 	UVD_WIRE_PLUGIN_OPTION,
 	/* tid, value: process and user of SO_PEERCRED, of a connection to the control socket -> fd: uid_t[], as UVD_WIRE_OWNERS */
 	UVD_WIRE_PEER_OWNERS,
+	/* The file system of queues (queues.h) -> fd: its channel. */
+	UVD_WIRE_QUEUES,
+	UVD_WIRE_BACKING, /* the memory of a new file of it -> values: its number; fd: the memfd */
+	UVD_WIRE_BACKING_GONE, /* value: the number */
 	UVD_WIRE_RESTART, /* the broker ends this engine process and starts another */
 	/* QUESTIONS. tid: a thread that waits in a call on one of the nodes. */
 	UVD_WIRE_PEER, /* -> values: the thread's process; fds: mem, maps, pagemap, statm */
@@ -96,6 +100,11 @@ enum uvd_wire_op {
 	 * the region's handle or a negative errno; bits of enum uvd_wire_registered; fds: mem, maps
 	 */
 	UVD_WIRE_REGISTER,
+	/*
+	 * after TAKE; value: the name of a file of queues, which takes the place of the descriptor that the thread's call is on ->
+	 * values: 0 or a negative errno, is the thread dead?
+	 */
+	UVD_WIRE_REPLACE,
 	/*
 	 * flag: the call returns value; index: 1: close the number first -> values: processor time of the loan, in ns
 	 */

@@ -32,6 +32,11 @@ struct uvd_file {
 	struct uvd_device *dev;
 	const struct uvd_share_ops *share; /* the transport sets both before the first call; NULL: no mmap() */
 	void *share_owner;
+	/*
+	 * The client's descriptor cannot be mapped. One that can takes its place in the call that makes the context. The transport sets it
+	 * before the first call, and clears it when that is done.
+	 */
+	atomic_bool unmapped;
 	uint16_t
 		logged; /* id of the type whose objects its doorbells name in a log, to which nobody answers (src/doorbell); 0: none */
 	struct uvd_watched watched;

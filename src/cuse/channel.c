@@ -40,51 +40,71 @@ static ssize_t channel_read(int fd, void *buf, size_t size, void *userdata)
 	return read(fd, buf, size);
 }
 
-/* Gives libfuse the CUSE_INIT request that has been answered: libfuse needs it to start the session. */
-static void greet_libfuse(struct fuse_session *se)
+/* Gives libfuse the first request, that has been answered: libfuse needs it to start the session. */
+static void greet_libfuse(struct fuse_session *se, bool is_node)
 {
 	struct {
 		struct fuse_in_header header;
-		struct cuse_init_in init;
+		union {
+			struct cuse_init_in cuse;
+			struct fuse_init_in fuse;
+		} init;
 	} request = {
-		.header = { .len = sizeof(request), .opcode = CUSE_INIT, .unique = 1 },
-		.init = { .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION },
+		.header = { .len = sizeof(request), .opcode = is_node ? CUSE_INIT : FUSE_INIT, .unique = 1 },
 	};
 	const struct fuse_buf buf = { .mem = &request, .size = sizeof(request) };
 
+	if (is_node)
+		request.init.cuse =
+			(struct cuse_init_in){ .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION };
+	else
+		request.init.fuse =
+			(struct fuse_init_in){ .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION };
 	swallow = true;
 	fuse_session_process_buf(se, &buf);
 	swallow = false;
 }
 
-int uvd_cuse_channel_adopt(struct uvd_privilege *p, struct uvd_node *node, const struct cuse_lowlevel_ops *ops,
-			   void *userdata, struct uvd_log *log, int fd, struct fuse_session **se)
+static struct fuse_session *channel_session(struct uvd_cuse *c)
 {
-	const struct fuse_custom_io io = { .writev = channel_writev, .read = channel_read };
 	const char *info[] = { "DEVNAME=answered" };
 	struct cuse_info ci = { .dev_info_argc = 1, .dev_info_argv = info };
 	char *argv[] = { "uverbsd", NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
+	const struct fuse_lowlevel_ops *fuse = c->config.kind->fuse;
+	struct fuse_session *se;
 
 	fuse_set_log_func(keep_message);
-	*se = cuse_lowlevel_new(&args, &ci, ops, userdata);
+	se = fuse ? fuse_session_new(&args, fuse, sizeof(*fuse), c)
+		  : cuse_lowlevel_new(&args, &ci, &uvd_cuse_operations, c);
 	fuse_opt_free_args(&args); /* libfuse has put a copy there */
-	if (!*se || fuse_session_custom_io(*se, &io, fd)) {
-		uvd_logf(log, UVD_ERR, "%s: no CUSE session: %s", node->path, fuse_message);
-		if (*se)
-			fuse_session_destroy(*se);
-		*se = NULL;
-		p->ops->end_node(p, node);
+	return se;
+}
+
+int uvd_cuse_channel_adopt(struct uvd_cuse *c, int fd)
+{
+	const struct fuse_custom_io io = { .writev = channel_writev, .read = channel_read };
+	struct uvd_privilege *p = c->config.privilege;
+
+	c->se = channel_session(c);
+	if (!c->se || fuse_session_custom_io(c->se, &io, fd)) {
+		uvd_logf(c->config.log, UVD_ERR, "%s: no session: %s", c->node.path, fuse_message);
+		if (c->se)
+			fuse_session_destroy(c->se);
+		c->se = NULL;
+		p->ops->end_node(p, &c->node);
 		close(fd);
 		return -EIO;
 	}
-	greet_libfuse(*se);
+	greet_libfuse(c->se, !c->config.kind->fuse);
 	return 0;
 }
 
-void uvd_cuse_channel_close(struct uvd_privilege *p, struct uvd_node *node, struct fuse_session **se)
+void uvd_cuse_channel_close(struct uvd_cuse *c)
 {
-	p->ops->end_node(p, node);
-	fuse_session_destroy(*se); /* no cuse_lowlevel_teardown(): no signal handlers are set here */
-	*se = NULL;
+	struct uvd_privilege *p = c->config.privilege;
+
+	p->ops->end_node(p, &c->node);
+	fuse_session_destroy(c->se); /* no cuse_lowlevel_teardown(): no signal handlers are set here */
+	c->se = NULL;
 }

@@ -24,15 +24,19 @@ struct uvd_log;
 struct uvd_cuse_clients;
 extern const struct uvd_cuse_clients uvd_cuse_clients_local, uvd_cuse_clients_remote;
 
-/* The nodes of devices, those of User Capabilities, which can only be opened, and that of the connection manager (kind.h). */
+/*
+ * The nodes of devices, those of User Capabilities, which can only be opened, and that of the connection manager (kind.h). Of the last kind is
+ * no node: it is the file system whose files take the place of clients' descriptors (queues.h).
+ */
 struct uvd_cuse_kind;
-extern const struct uvd_cuse_kind uvd_cuse_device_nodes, uvd_cuse_ucap_nodes, uvd_cuse_cm_nodes;
+extern const struct uvd_cuse_kind uvd_cuse_device_nodes, uvd_cuse_ucap_nodes, uvd_cuse_cm_nodes, uvd_cuse_queue_files;
 
 struct uvd_cuse_config {
 	const struct uvd_cuse_kind *kind;
 	int number; /* N of a device's uverbsN; -1: the lowest that is free */
 	const char *ucap; /* name of a User Capability; for uvd_cuse_new() alone */
 	struct uvd_cm *cm; /* of the connection manager's node; must outlive it */
+	struct uvd_cuse *queues; /* of a device whose persona maps queues: the file system; must outlive it */
 	unsigned int workers; /* at the start; more are started while calls wait for clients */
 	struct uvd_privilege *privilege; /* makes the node; must outlive it */
 	unsigned int index; /* of the device, as make_node() knows it */

@@ -20,6 +20,8 @@ static int device_node_open(struct cuse_file *f, struct uvd_account *account)
 		return err;
 	atomic_store_explicit(&file->watched.opened_by, f->opener.tgid, memory_order_relaxed);
 	file->watched.privileged = f->opener.privileged;
+	if (f->cuse->config.queues)
+		uvd_cuse_memory_init(f);
 	return 0;
 }
 
@@ -33,19 +35,19 @@ static bool device_node_is_gone(struct uvd_cuse *c)
 	return c->dev->gone;
 }
 
-static long device_node_write(struct cuse_file *f, struct uvd_call *call, const void *data, size_t size)
+long uvd_cuse_device_write(struct cuse_file *f, struct uvd_call *call, const void *data, size_t size)
 {
 	call->file = f->priv;
 	return uvd_dispatch_write(call, data, size);
 }
 
-static long device_node_write_from(struct cuse_file *f, struct uvd_call *call, uint64_t addr, size_t size)
+long uvd_cuse_device_write_from(struct cuse_file *f, struct uvd_call *call, uint64_t addr, size_t size)
 {
 	call->file = f->priv;
 	return uvd_dispatch_write_from(call, addr, size);
 }
 
-static long device_node_ioctl(struct cuse_file *f, struct uvd_call *call, unsigned int cmd, uint64_t arg)
+long uvd_cuse_device_ioctl(struct cuse_file *f, struct uvd_call *call, unsigned int cmd, uint64_t arg)
 {
 	call->file = f->priv;
 	return uvd_dispatch_ioctl(call, cmd, arg);
@@ -56,7 +58,7 @@ const struct uvd_cuse_kind uvd_cuse_device_nodes = {
 	.open = device_node_open,
 	.close = device_node_close,
 	.is_gone = device_node_is_gone,
-	.write = device_node_write,
-	.write_from = device_node_write_from,
-	.ioctl = device_node_ioctl,
+	.write = uvd_cuse_device_write,
+	.write_from = uvd_cuse_device_write_from,
+	.ioctl = uvd_cuse_device_ioctl,
 };

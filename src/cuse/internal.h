@@ -17,6 +17,7 @@
 #include "cuse/claim.h"
 #include "cuse/cuse.h"
 #include "cuse/kind.h"
+#include "cuse/queues.h"
 #include "cuse/remote.h"
 #include "cuse/split_write.h"
 #include "cuse/turns.h"
@@ -53,6 +54,7 @@ struct cuse_file {
 	struct uvd_cuse *cuse;
 	atomic_int ref; /* the client's open, each grant until it has ended, a worker whose call was let go */
 	void *priv; /* of the kind: a device's struct uvd_file */
+	struct uvd_cuse_memory memory; /* that the client maps */
 	struct uvd_opener opener;
 	pthread_mutex_t peer_lock;
 	struct uvd_peer *peer; /* with a broker: the process that called last */
@@ -114,6 +116,7 @@ struct uvd_cuse {
 	struct list_head files;
 	unsigned int num_files;
 	struct list_head grants; /* jobs of grants that have not ended */
+	struct uvd_cuse_offers offers;
 	struct uvd_turns turns;
 	int wake; /* eventfd: how many idle workers are to look for waiting requests; -1: the kind's calls wait for no event */
 	pthread_mutex_t starting; /* held to start or clear a worker; only the main thread clears one */
@@ -133,6 +136,8 @@ struct uvd_cuse {
 extern const struct cuse_lowlevel_ops uvd_cuse_operations;
 
 struct cuse_call *uvd_cuse_call_new(struct uvd_cuse *c);
+/* The worker of the calling thread. */
+struct worker *uvd_cuse_self(void);
 /* Carries out the request in buf, whose memory is *w->memory. The calling thread is w's. */
 void uvd_cuse_process(struct worker *w, const struct fuse_buf *buf);
 /* Returns a reference to the account that a request on this file is charged to. by, tid: user and id of the caller. */
@@ -143,6 +148,12 @@ struct uvd_account *uvd_cuse_open_account(struct uvd_cuse *c, pid_t tid, int *er
 bool uvd_cuse_is_granting(struct uvd_cuse *c, uint64_t unique);
 /* Puts a reference to an open file; the last one closes it. */
 void uvd_cuse_file_put(struct cuse_file *f);
+
+/* ---- device.c: calls on an open of a device, see struct uvd_cuse_kind --------------------------------------------- */
+
+long uvd_cuse_device_write(struct cuse_file *f, struct uvd_call *call, const void *data, size_t size);
+long uvd_cuse_device_write_from(struct cuse_file *f, struct uvd_call *call, uint64_t addr, size_t size);
+long uvd_cuse_device_ioctl(struct cuse_file *f, struct uvd_call *call, unsigned int cmd, uint64_t arg);
 
 /* ---- clients.c --------------------------------------------------------------------------------------------------- */
 
@@ -155,10 +166,9 @@ void uvd_cuse_drop_peer(struct cuse_call *call);
 
 /* ---- channel.c --------------------------------------------------------------------------------------------------- */
 
-/* Makes a session of the node's channel. Takes over fd; if it fails, the node is gone, too. Returns 0 or a negative errno, logged. */
-int uvd_cuse_channel_adopt(struct uvd_privilege *p, struct uvd_node *node, const struct cuse_lowlevel_ops *ops,
-			   void *userdata, struct uvd_log *log, int fd, struct fuse_session **se);
-void uvd_cuse_channel_close(struct uvd_privilege *p, struct uvd_node *node, struct fuse_session **se);
+/* Makes a session of the channel: c->se. Takes over fd; if it fails, the node is gone, too. Returns 0 or a negative errno, logged. */
+int uvd_cuse_channel_adopt(struct uvd_cuse *c, int fd);
+void uvd_cuse_channel_close(struct uvd_cuse *c);
 
 /* ---- poll.c ------------------------------------------------------------------------------------------------------ */
 

@@ -16,7 +16,11 @@ struct uvd_account;
 struct uvd_call;
 struct uvd_cuse;
 
+struct fuse_lowlevel_ops;
+
 struct uvd_cuse_kind {
+	/* The channel is that of a file system, whose files are opens of devices' nodes (queues.h). NULL: it is a node's. */
+	const struct fuse_lowlevel_ops *fuse;
 	/* Makes the node: sets c->node, and *fd to its channel. Returns 0 or a negative errno. */
 	int (*make)(struct uvd_cuse *c, int *fd);
 	/*

@@ -281,7 +281,8 @@ static void serve_open(struct worker *w, const struct fuse_in_header *in)
 	struct uvd_account *account;
 	int err;
 
-	if (!w->cuse->config.clients->open_waits) {
+	/* A file of queues is opened by a process of the broker's: nobody is asked. */
+	if (!w->cuse->config.clients->open_waits || w->cuse->config.kind->fuse) {
 		serve_process(w, &w->buf.mem, w->buf.mem, w->buf.size);
 		return;
 	}
@@ -298,7 +299,7 @@ void uvd_cuse_serve(struct worker *w)
 		serve_interrupt(w->cuse, in);
 		return;
 	}
-	if (!w->cuse->config.kind->open) { /* no request of it waits */
+	if (!w->cuse->config.kind->open && !w->cuse->config.kind->fuse) { /* no request of it waits */
 		serve_process(w, &w->buf.mem, w->buf.mem, w->buf.size);
 		return;
 	}

@@ -25,10 +25,9 @@ static int session_wakes(struct uvd_cuse *c)
 /* Makes the node and its session. */
 static int session_begin(struct uvd_cuse *c)
 {
-	struct uvd_privilege *p = c->config.privilege;
 	int fd, err = c->config.kind->make(c, &fd);
 
-	err = err ? err : uvd_cuse_channel_adopt(p, &c->node, &uvd_cuse_operations, c, c->config.log, fd, &c->se);
+	err = err ? err : uvd_cuse_channel_adopt(c, fd);
 	return err ? err : session_wakes(c);
 }
 
@@ -47,6 +46,7 @@ struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
 	c->config.clients->begin(c);
 	INIT_LIST_HEAD(&c->files);
 	INIT_LIST_HEAD(&c->grants);
+	uvd_cuse_offers_init(&c->offers);
 	uvd_turns_init(&c->turns);
 	*err = session_begin(c);
 	if (!*err)
@@ -84,7 +84,7 @@ bool uvd_cuse_stop(struct uvd_cuse *c)
 	/* No worker can list or free a file any more. But events come until their file is closed, and must not reach the session. */
 	list_for_each_entry(f, &c->files, of_node)
 		uvd_cuse_poll_end(f);
-	uvd_cuse_channel_close(c->config.privilege, &c->node, &c->se);
+	uvd_cuse_channel_close(c);
 	/* The channel is closed, so no FUSE_RELEASE comes any more. */
 	while (!list_empty(&c->files))
 		uvd_cuse_file_put(list_first_entry(&c->files, struct cuse_file, of_node));
@@ -94,7 +94,7 @@ bool uvd_cuse_stop(struct uvd_cuse *c)
 void uvd_cuse_free(struct uvd_cuse *c)
 {
 	if (c->se)
-		uvd_cuse_channel_close(c->config.privilege, &c->node, &c->se);
+		uvd_cuse_channel_close(c);
 	if (c->wake >= 0)
 		close(c->wake);
 	uvd_turns_fini(&c->turns);

@@ -39,6 +39,8 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 	for (unsigned int i = 0; i < UVD_COUNT(d->nodes); i++)
 		if (d->nodes[i].cuse)
 			uvd_cuse_tick(d->nodes[i].cuse);
+	if (d->queues)
+		uvd_cuse_tick(d->queues);
 	uvd_daemon_cm_tick(d);
 	uvd_daemon_reap(d);
 	uvd_fleet_show_counters(&d->fleet, NULL, 0);

@@ -87,6 +87,8 @@ struct uvd_daemon {
 	bool have_engine, have_tree;
 	struct uvd_announce announce; /* used by uvd_machine_local */
 	struct uvd_daemon_node nodes[UVD_MAX_DEVICES];
+	struct uvd_cuse *queues; /* the files that clients map; NULL: no device needs them */
+	_Atomic bool queues_lost;
 	struct uvd_daemon_cm cm;
 	int status; /* the exit status */
 };

@@ -25,6 +25,15 @@ static void daemon_node_lost(void *arg)
 	ev_async_send(n->daemon->loop, &n->daemon->on_lost);
 }
 
+/* Somebody has ended the file system of queues: no client of any device can go on. */
+static void daemon_queues_lost(void *arg)
+{
+	struct uvd_daemon *d = arg;
+
+	d->queues_lost = true;
+	ev_async_send(d->loop, &d->on_lost);
+}
+
 /*
  * Undoes what daemon_make() did before it failed. A client may have opened the node already: then the node is served
  * until the client closes it, as that of a removed device.
@@ -51,6 +60,32 @@ static const char *machine_refuses(int err)
 	}
 }
 
+/* Returns the file system whose files clients can map, which is made for the first device that needs it. NULL: it cannot be had. */
+static struct uvd_cuse *daemon_queues(struct uvd_daemon *d)
+{
+	const struct uvd_cuse_config config = {
+		.kind = &uvd_cuse_queue_files,
+		.workers = d->options->workers,
+		.privilege = d->privilege,
+		.clients = d->machine->clients,
+		.grants = d->grants,
+		.log = d->log,
+		.lost = daemon_queues_lost,
+		.arg = d,
+	};
+	int err;
+
+	if (d->queues)
+		return d->queues;
+	d->queues = uvd_cuse_new(&config, &err);
+	if (d->queues && uvd_cuse_start(d->queues, &d->engine, NULL)) {
+		uvd_cuse_stop(d->queues);
+		uvd_cuse_free(d->queues);
+		d->queues = NULL;
+	}
+	return d->queues;
+}
+
 static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n, const struct uvd_device_config *wanted)
 {
 	struct uvd_device_config config = *wanted;
@@ -72,8 +107,11 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n, cons
 	persona = uvd_plugins_persona(d->engine.plugins, config.persona);
 	if (!persona || !uvd_plugins_backend(d->engine.plugins, config.backend))
 		return "its persona or backend was unloaded with its plug-in";
-	if (persona->queues)
-		return "the persona maps queues, which CUSE cannot do";
+	if (persona->queues) {
+		cuse.queues = daemon_queues(d);
+		if (!cuse.queues)
+			return "the persona maps queues, which needs Linux 6.9 or later, and two processes";
+	}
 	index = d->machine->add(d, &config);
 	if (index < 0)
 		return machine_refuses(index);
@@ -213,6 +251,8 @@ void uvd_daemon_removed(struct uvd_daemon *d)
 
 bool uvd_daemon_lost(struct uvd_daemon *d)
 {
+	if (d->queues_lost)
+		return true;
 	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + UVD_COUNT(d->nodes); n++)
 		if (n->place.state == UVD_PLACE_SERVES && n->lost)
 			return true;
@@ -222,6 +262,9 @@ bool uvd_daemon_lost(struct uvd_daemon *d)
 
 bool uvd_daemon_stop_nodes(struct uvd_daemon *d)
 {
+	/* Before the nodes, which close the files. */
+	if (d->queues && !uvd_cuse_stop(d->queues))
+		return false;
 	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + UVD_COUNT(d->nodes); n++) {
 		if (!n->cuse)
 			continue;
@@ -232,6 +275,9 @@ bool uvd_daemon_stop_nodes(struct uvd_daemon *d)
 			pthread_join(n->remover, NULL);
 		free_node(n);
 	}
+	if (d->queues)
+		uvd_cuse_free(d->queues);
+	d->queues = NULL;
 	return true;
 }
 

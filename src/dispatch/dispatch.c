@@ -105,12 +105,14 @@ long uvd_req_finish(struct uvd_req *req, int err, long result)
 		err = fault;
 	if (!err && req->new_context && atomic_load(&req->file->context))
 		err = uvd_bad(req, -EINVAL, "context", 1);
-	if (err || !req->has_grant)
+	req->grant.replaces = req->new_context && atomic_load_explicit(&req->file->unmapped, memory_order_relaxed);
+	if (err || !(req->has_grant || req->grant.replaces))
 		return req_end(req, err, result);
 	/* The new FD object waits for its fd. Release all other objects of the request now. */
 	uvd_objects_release(req, true, true);
 	call->grant = req->grant;
 	call->result = result;
+	call->not_replaced = -EPERM;
 	uvd_req_left();
 	return result;
 }
@@ -126,12 +128,23 @@ static int write_number(struct uvd_req *req, int64_t number)
 	return err ? uvd_bad(req, -EFAULT, "response", g->addr) : 0;
 }
 
+/* The errno for a client whose descriptor could not be replaced: it would not be able to map its queues. */
+static int not_replaced(const struct uvd_call *call)
+{
+	const int err = call->grant.replaces ? call->not_replaced : 0;
+
+	return !err || err == -EMFILE || err == -ENFILE ? err : -EOPNOTSUPP;
+}
+
 long uvd_call_granted(struct uvd_call *call, int64_t fd)
 {
 	struct uvd_req *req = &call->req;
-	int err;
+	int err = not_replaced(call);
 
 	call->grant.uobj = NULL;
+	call->grant.replaces = false;
+	if (err || !req->grant.uobj)
+		return req_end(req, err ? uvd_bad(req, err, "mapped queues", 0) : 0, call->result);
 	if (req->grant.registration) {
 		err = req->grant.end(req, fd);
 		return req_end(req, err ? err : uvd_out_flush(req), call->result);

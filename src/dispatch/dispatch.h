@@ -19,6 +19,7 @@ struct uvd_call {
 	struct uvd_caller caller;
 	struct uvd_grant grant; /* after dispatch: an fd that must be granted before the client goes on */
 	long result; /* after dispatch, where a grant is pending: what the call returns when it succeeds */
+	int not_replaced; /* before uvd_call_granted(), if grant.replaces: 0, or why the client's descriptor was not replaced */
 	struct uvd_req req; /* the dispatcher's, with its buffers */
 	struct uvd_req_buffers buffers;
 	/*
@@ -28,6 +29,12 @@ struct uvd_call {
 	bool works_later;
 	struct uvd_work work;
 };
+
+/* After dispatch: must something be granted before the client goes on? Then uvd_call_granted() follows. */
+static inline bool uvd_call_is_pending(const struct uvd_call *call)
+{
+	return call->grant.uobj || call->grant.replaces;
+}
 
 /*
  * Runs the work that a call has left, if any, on the calling thread. worker: that thread; NULL: no other thread can
@@ -40,7 +47,7 @@ struct uvd_work uvd_call_take_work(struct uvd_call *call);
 
 /*
  * write(fd, buf, len). buf is our private copy of the client's data, len bytes, aligned to 8 bytes. The transport has
- * checked that the writer is the opener (EACCES). Returns len, or a negative errno. If call->grant.uobj is set, the
+ * checked that the writer is the opener (EACCES). Returns len, or a negative errno. If uvd_call_is_pending(), the
  * transport must call uvd_call_granted(), whatever has become of the client: the open file cannot be closed before.
  * rdma-core 18 and 19 write only 16 of the 24 bytes of DESTROY_CQ. That is -ENOSPC here: the missing bytes hold the
  * handle, and only uvd_dispatch_write_from() can read them.

@@ -113,6 +113,7 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	struct uvd_device *dev;
 
 	call->grant.uobj = NULL;
+	call->grant.replaces = false;
 	call->result = 0;
 	memset(req, 0, sizeof(*req));
 	req->call = call;

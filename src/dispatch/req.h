@@ -66,6 +66,8 @@ struct uvd_grant {
 	/* Not NULL: no fd is wanted, and file is NULL: a thread of the client shall make this registration. */
 	struct uvd_registration *registration;
 	int (*end)(struct uvd_req *req, int64_t result); /* of the registration; returns 0 or a negative errno */
+	/* A descriptor that can be mapped must take the place of the client's (struct uvd_file.unmapped). uobj may be NULL then. */
+	bool replaces;
 };
 
 struct uvd_call;

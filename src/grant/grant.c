@@ -106,14 +106,14 @@ static void give_up(struct uvd_grant_job *job)
 	end_job(job);
 }
 
-/* Makes the socket pair of `file` and passes the client's end. Returns as pass() of the privileged operations does. */
+/* Stops the thread. Makes the socket pair of `file`, if the call has one, and passes the client's end. Returns as pass() of the privileged operations does. */
 static long loan_take(struct uvd_privilege *p, struct uvd_loan *l, struct uvd_event_file *file)
 {
 	int err = p->ops->stop(p, l), end;
 
 	if (err)
 		return l->way = err == -EMFILE ? -EPERM : err; /* our own EMFILE must not reach the client */
-	end = uvd_event_file_open(file);
+	end = file ? uvd_event_file_open(file) : -1;
 	l->way = p->ops->pass(p, l, end);
 	if (end >= 0)
 		close(end);
@@ -125,6 +125,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 	struct uvd_privilege *p = g->privilege;
 	struct uvd_call *call = job->call;
 	struct uvd_registration *registration = call->grant.registration;
+	const bool replaces = call->grant.replaces;
 	const long interrupted = -EINTR;
 	long answered = call->result, result;
 	atomic_ulong *counter;
@@ -133,6 +134,8 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 	/* A thread that is killed in a call has the result that was there at its entry. */
 	if (registration && fd < 0 && !registration->executed && p->ops->dying(p, l->b.tid))
 		fd = -ESRCH;
+	if (call->grant.replaces && !l->b.dead && fd != -ESRCH)
+		call->not_replaced = job->replace(job, p, l);
 	/* From here on only descriptors reach the client's memory: its thread id may become another thread's. */
 	call->caller.mem = l->b.mapsfd < 0 ? &grant_no_memory : &uvd_mem_procfd;
 	call->caller.memfd = l->b.memfd;
@@ -145,7 +148,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 		return;
 	}
 	result = end_call(job, fd);
-	counter = registration ? NULL : fd >= 0 && result >= 0 ? &g->granted : &g->fell_back;
+	counter = registration ? NULL : (fd >= 0 || replaces) && result >= 0 ? &g->granted : &g->fell_back;
 	if (counter)
 		(*counter)++;
 	if (p->ops->release(p, l, result < 0 && fd >= 0 && !registration, result == answered ? NULL : &result)) {
@@ -443,7 +446,7 @@ static int grant_take_place(struct uvd_grants *g, struct uvd_grant_job *job)
 	struct uvd_owners owners;
 	int err = 0;
 
-	job->place = (struct uvd_loan_place){ -1, -1 };
+	job->place = (struct uvd_loan_place){ -1, -1, 0 };
 	job->left = malloc(sizeof(*job->left));
 	if (!job->left)
 		return -ENOMEM;

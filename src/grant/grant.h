@@ -31,7 +31,7 @@ struct uvd_grant_turn {
 
 /* One grant. grant.c owns it from uvd_grants_start() until done() is called. */
 struct uvd_grant_job {
-	struct uvd_call *call; /* grant.uobj is set */
+	struct uvd_call *call; /* uvd_call_is_pending() */
 	struct uvd_account *account; /* charged UVD_RES_LOANS until the place is free; NULL: nobody is */
 	/*
 	 * Answers the system call that the client waits in. Called once per job. Returns nonzero if the client did not
@@ -44,6 +44,11 @@ struct uvd_grant_job {
 	 * number. NULL: the thread receives the descriptor.
 	 */
 	int (*pass)(struct uvd_grant_job *job, int fd);
+	/*
+	 * Puts a descriptor that can be mapped in the place of the client's, while the thread is stopped. Returns 0 or a negative errno.
+	 * Needed for calls whose grant.replaces is set.
+	 */
+	int (*replace)(struct uvd_grant_job *job, struct uvd_privilege *p, struct uvd_loan *l);
 	struct uvd_grant_turn *turn; /* Used by the start only. */
 	unsigned int filters; /* seccomp filters of the transport's clients, which allow ioctl() and close(); 0: none */
 	/*

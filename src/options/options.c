@@ -330,8 +330,8 @@ static void check_personas(struct parser *p)
 
 		if (!persona)
 			continue;
-		if (p->program == UVD_PROGRAM_DAEMON && persona->queues)
-			uvd_opt_fail(p, 0, "persona %s maps queues, which CUSE cannot do: use `uverbsctl run`",
+		if (p->program == UVD_PROGRAM_DAEMON && persona->queues && !p->o->separate)
+			uvd_opt_fail(p, 0, "persona %s maps queues, which needs two processes: not with --separate no",
 				     persona->name);
 		/* Without a modalias libibverbs recognizes the device by its name. */
 		if (!*persona->modalias && !has_prefix(name, persona->ibdev_prefix))

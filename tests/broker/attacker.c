@@ -139,7 +139,7 @@ static void ask_for_memory(struct uvd_link *link)
 	const pid_t tids[] = { 1, getppid(), getpid(), 2 };
 
 	for (unsigned int i = 0; i < sizeof(tids) / sizeof(tids[0]); i++) {
-		int loan = uvd_link_loan(link, tids[i]);
+		int loan = uvd_link_loan(link, tids[i], NULL);
 		struct uvd_wire_fds out;
 
 		expect(ask_about(link, UVD_WIRE_PEER, tids[i], 0), -ESRCH, "memory");
@@ -153,7 +153,7 @@ static void ask_for_memory(struct uvd_link *link)
 	}
 	/* The broker must limit the children that it starts for loans. */
 	for (unsigned int i = 0; i < 300; i++)
-		if (uvd_link_loan(link, getppid()) == -EAGAIN)
+		if (uvd_link_loan(link, getppid(), NULL) == -EAGAIN)
 			return;
 	expect(0, -EAGAIN, "more processes than the broker shall have");
 }

@@ -76,7 +76,8 @@ static inline pid_t serve_loan(pid_t tid, int *sock)
 		uvd_ways_init(&ways);
 		if (ways.dir >= 0)
 			fchmod(ways.dir, 01777);
-		uvd_loan_serve(pair[1], &borrower, &nodes, &ways, &registers);
+		uvd_loan_serve(pair[1], &borrower,
+			       &(struct uvd_child_files){ .nodes = &nodes, .ways = &ways, .queues = -1 }, &registers);
 		_exit(0);
 	}
 	close(pair[1]);

@@ -55,6 +55,9 @@ static const struct {
 	[UVD_WIRE_PLUGIN] = { UVD_WIRE_CONTROL, .index = true, .name = true },
 	[UVD_WIRE_PLUGIN_OPTION] = { UVD_WIRE_CONTROL, .index = true, .value = true },
 	[UVD_WIRE_PEER_OWNERS] = { UVD_WIRE_CONTROL, .tid = true, .value = true },
+	[UVD_WIRE_QUEUES] = { UVD_WIRE_CONTROL },
+	[UVD_WIRE_BACKING] = { UVD_WIRE_CONTROL },
+	[UVD_WIRE_BACKING_GONE] = { UVD_WIRE_CONTROL, .value = true },
 	[UVD_WIRE_RESTART] = { UVD_WIRE_CONTROL, .ends = true },
 	[UVD_WIRE_PEER] = { UVD_WIRE_QUESTIONS, .tid = true },
 	[UVD_WIRE_OPENER] = { UVD_WIRE_QUESTIONS, .tid = true },
@@ -65,6 +68,7 @@ static const struct {
 	[UVD_WIRE_SEIZE] = { UVD_WIRE_LOAN, .tid = true, .index = true },
 	[UVD_WIRE_TAKE] = { UVD_WIRE_LOAN, 1, .index = true },
 	[UVD_WIRE_REGISTER] = { UVD_WIRE_LOAN, 1, .reg = true },
+	[UVD_WIRE_REPLACE] = { UVD_WIRE_LOAN, .value = true },
 	[UVD_WIRE_RELEASE] = { UVD_WIRE_LOAN, .index = true, .value = true, .flag = true },
 };
 

@@ -63,13 +63,13 @@ static int fills_the_brokers_table(void *arg, int sock)
 	if (prlimit(shared->broker, RLIMIT_NOFILE, &none, NULL))
 		return 4;
 	ret = uvd_link_node(link, 0, &number, &rdev, &fd);
-	loan = uvd_link_loan(link, getpid());
+	loan = uvd_link_loan(link, getpid(), NULL);
 	if (prlimit(shared->broker, RLIMIT_NOFILE, &before, NULL))
 		return 5;
 	if (ret != -EMFILE || fd != -1 || loan != -EMFILE)
 		return 6;
 	ret = uvd_link_node(link, 0, &number, &rdev, &fd);
-	loan = uvd_link_loan(link, getpid());
+	loan = uvd_link_loan(link, getpid(), NULL);
 	return ret || fd < 0 || loan < 0 ? 7 : 0;
 }
 
@@ -96,13 +96,13 @@ static int has_a_full_table(void *arg, int sock)
 	if (prlimit(0, RLIMIT_NOFILE, &none, NULL))
 		return 4;
 	ret = uvd_link_node(link, 0, &number, &rdev, &fd);
-	loan = uvd_link_loan(link, getpid());
+	loan = uvd_link_loan(link, getpid(), NULL);
 	if (prlimit(0, RLIMIT_NOFILE, &before, NULL))
 		return 5;
 	if (ret != -EMFILE || fd != -1 || loan != -EMFILE || shared->withdrawn != 1)
 		return 6;
 	ret = uvd_link_node(link, 0, &number, &rdev, &fd);
-	loan = uvd_link_loan(link, getpid());
+	loan = uvd_link_loan(link, getpid(), NULL);
 	return ret || fd < 0 || loan < 0 ? 7 : 0;
 }
 
@@ -158,14 +158,14 @@ static int loses_a_child(void *arg, int sock)
 {
 	struct uvd_wire_request seize = { .op = UVD_WIRE_SEIZE, .tid = 1 };
 	struct uvd_link *link = be_ready(sock);
-	int loan = uvd_link_loan(link, getpid()), number = -1, fd;
+	int loan = uvd_link_loan(link, getpid(), NULL), number = -1, fd;
 	struct uvd_wire_fds out;
 	dev_t rdev;
 
 	kill_other_children();
 	if (uvd_link_loan_step(loan, &seize, -1, NULL, &out) != -EPIPE)
 		return 5;
-	return uvd_link_loan(link, getpid()) < 0 || uvd_link_node(link, 0, &number, &rdev, &fd) ? 6 : 0;
+	return uvd_link_loan(link, getpid(), NULL) < 0 || uvd_link_node(link, 0, &number, &rdev, &fd) ? 6 : 0;
 }
 
 START_TEST(test_killed_child_is_an_error_of_one_loan)

@@ -144,16 +144,31 @@ static const struct uvd_broker_ops broker_ops = {
 	.renew = op_renew,
 };
 
+/* The broker keeps the memory of a file until it is told that the file is closed. */
+static bool file_is_dropped(int sock, int64_t number)
+{
+	struct message m = request_of(UVD_WIRE_BACKING_GONE, 0);
+	struct uvd_wire_answer a;
+	struct uvd_wire_fds fds;
+
+	m.r.value = number;
+	return send_message(sock, &m, 2) && receive_answer(sock, &m, &a, &fds) && !a.result;
+}
+
 /* Sends valid messages, then an invalid one. The broker must kill this process without an answer to that. */
 static int engine_fuzzes(void *arg, int sock)
 {
 	struct uvd_wire_answer a;
 	struct uvd_wire_fds fds;
-	struct message m = request_of(UVD_WIRE_READY, 0);
+	struct message m = request_of(UVD_WIRE_QUEUES, 0);
 	unsigned int before;
 	char c;
 
-	/* The broker's answer shows that its loop runs, so its descriptors can be counted. */
+	if (!send_message(sock, &m, 2) || !receive_answer(sock, &m, &a, &fds))
+		shared->failed = __LINE__;
+	uvd_wire_close(&fds);
+	/* The broker's answer shows that its loop runs, so its descriptors can be counted, with those of its file system. */
+	m = request_of(UVD_WIRE_READY, 0);
 	if (!send_message(sock, &m, 2) || !receive_answer(sock, &m, &a, &fds))
 		shared->failed = __LINE__;
 	before = fds_of(getppid());
@@ -162,6 +177,8 @@ static int engine_fuzzes(void *arg, int sock)
 		m = request_of(op_of(UVD_WIRE_CONTROL), 0);
 		if (!send_message(sock, &m, 2) || !receive_answer(sock, &m, &a, &fds))
 			shared->failed = 1000 + m.r.op;
+		if (m.r.op == UVD_WIRE_BACKING && !a.result && !file_is_dropped(sock, a.values[0]))
+			shared->failed = __LINE__;
 		uvd_wire_close(&fds);
 	}
 	if (!has_fds(getppid(), before))
@@ -269,7 +286,9 @@ static pid_t start_child(enum uvd_wire_kind kind, pid_t tid, int *sock)
 		close(pair[0]);
 		if (kind == UVD_WIRE_LOAN) {
 			uvd_ways_init(&ways);
-			uvd_loan_serve(pair[1], &borrower, &nodes, &ways, &registers);
+			uvd_loan_serve(pair[1], &borrower,
+				       &(struct uvd_child_files){ .nodes = &nodes, .ways = &ways, .queues = -1 },
+				       &registers);
 		} else if (uvd_process_role_take(UVD_PROCESS_QUESTIONS)) {
 			uvd_questions_serve(pair[1], &nodes);
 		}
@@ -555,7 +574,7 @@ START_TEST(test_engine_takes_no_answer_that_the_table_does_not_allow)
 
 		loan = -1;
 		if (ops[m.r.op].kind == UVD_WIRE_LOAN) {
-			loan = uvd_link_loan(link, getpid());
+			loan = uvd_link_loan(link, getpid(), NULL);
 			ck_assert_int_ge(loan, 0);
 			ret = uvd_link_loan_step(loan, &m.r, m.num_fds ? 2 : -1, NULL, &out);
 		} else {

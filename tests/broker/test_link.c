@@ -197,7 +197,7 @@ START_TEST(loan_has_one_end_of_a_new_socket)
 	int sock;
 
 	broker_answers(0, -1);
-	sock = uvd_link_loan(engine, 77);
+	sock = uvd_link_loan(engine, 77, NULL);
 	ck_assert_int_ge(sock, 0);
 	broker_was_asked(UVD_WIRE_CONNECT, UVD_WIRE_LOAN, 77);
 	ck_assert_int_eq(send(deal.fds.fd[0], "x", 1, 0), 1);
@@ -207,7 +207,7 @@ START_TEST(loan_has_one_end_of_a_new_socket)
 	close(sock);
 	ck_assert_uint_eq(suite_num_fds(), before);
 	broker_answers(-EAGAIN, -1);
-	ck_assert_int_eq(uvd_link_loan(engine, 77), -EAGAIN);
+	ck_assert_int_eq(uvd_link_loan(engine, 77, NULL), -EAGAIN);
 	broker_was_asked(UVD_WIRE_CONNECT, UVD_WIRE_LOAN, 77);
 	uvd_wire_close(&deal.fds);
 	ck_assert_uint_eq(suite_num_fds(), before);

@@ -273,7 +273,7 @@ static int counts_its_fds(void *arg, int sock)
 	shared->fds = n;
 	/* The broker now has many descriptors that the next engine process must not inherit. */
 	for (int i = 0; i < 20; i++)
-		if (uvd_link_loan(link, getpid()) < 0)
+		if (uvd_link_loan(link, getpid(), NULL) < 0)
 			return 5;
 	raise(SIGKILL);
 	return 0;
@@ -297,7 +297,7 @@ static int takes_all_children(void *arg, int sock)
 
 	/* Children of the last engine process may still be exiting. */
 	for (int tries = 0; tries < 1000 && n < LOANS_OF_ROOT; tries++) {
-		loan = uvd_link_loan(link, getpid());
+		loan = uvd_link_loan(link, getpid(), NULL);
 		if (loan >= 0)
 			n++;
 		else if (loan == -EAGAIN)
@@ -305,7 +305,7 @@ static int takes_all_children(void *arg, int sock)
 		else
 			return 4;
 	}
-	if (n < LOANS_OF_ROOT || uvd_link_loan(link, getpid()) != -EAGAIN)
+	if (n < LOANS_OF_ROOT || uvd_link_loan(link, getpid(), NULL) != -EAGAIN)
 		return 5;
 	if (shared->starts == 1)
 		raise(SIGKILL);
@@ -329,7 +329,7 @@ static int takes_all_children_and_leaves_a_copy(void *arg, int sock)
 		struct uvd_link *link = uvd_link_new(sock);
 
 		for (int i = 0; i < LOANS_OF_ROOT; i++)
-			if (uvd_link_loan(link, getpid()) < 0)
+			if (uvd_link_loan(link, getpid(), NULL) < 0)
 				return 4;
 		if (!fork()) {
 			sleep_ms(20000);

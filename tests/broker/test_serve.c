@@ -226,7 +226,7 @@ static int borrows_all(void *arg, int sock)
 	struct uvd_wire_fds out;
 	int n = 0, loan;
 
-	while ((loan = uvd_link_loan(link, getpid())) >= 0)
+	while ((loan = uvd_link_loan(link, getpid(), NULL)) >= 0)
 		n++;
 	/* More than 192 if this takes longer than a loan that asks for nothing lasts. */
 	if (n < 192 || loan != -EAGAIN)

@@ -188,7 +188,7 @@ static void signal_children(int sig)
 static bool gets_loan_soon(struct uvd_link *link, pid_t tid)
 {
 	for (int i = 0; i < 3000; i++) {
-		if (uvd_link_loan(link, tid) >= 0)
+		if (uvd_link_loan(link, tid, NULL) >= 0)
 			return true;
 		sleep_ms(10);
 	}
@@ -201,16 +201,16 @@ static int takes_all_of_a_user(void *arg, int sock)
 	struct uvd_link *link = be_ready(sock);
 	int loan, last = -1, n = 0;
 
-	for (; (loan = uvd_link_loan(link, user)) >= 0; n++)
+	for (; (loan = uvd_link_loan(link, user, NULL)) >= 0; n++)
 		last = loan;
 	if (n != UVD_WAY_SHARE || loan != -EAGAIN)
 		return 4;
-	if (uvd_link_loan(link, other) < 0 || uvd_link_loan(link, getpid()) < 0)
+	if (uvd_link_loan(link, other, NULL) < 0 || uvd_link_loan(link, getpid(), NULL) < 0)
 		return 5;
 	close(last);
 	if (!gets_loan_soon(link, user))
 		return 6;
-	if (uvd_link_loan(link, INT32_MAX) != -ESRCH)
+	if (uvd_link_loan(link, INT32_MAX, NULL) != -ESRCH)
 		return 7;
 	return 0;
 }
@@ -229,15 +229,15 @@ static int leaves_loans_to_the_next(void *arg, int sock)
 	int loan;
 
 	if (shared->starts == 1) {
-		while ((loan = uvd_link_loan(link, user)) >= 0)
+		while ((loan = uvd_link_loan(link, user, NULL)) >= 0)
 			;
 		signal_children(SIGSTOP);
 		raise(SIGKILL);
 	}
-	loan = uvd_link_loan(link, user);
+	loan = uvd_link_loan(link, user, NULL);
 	if (loan != -EAGAIN)
 		return 4;
-	if (uvd_link_loan(link, other) < 0)
+	if (uvd_link_loan(link, other, NULL) < 0)
 		return 5;
 	signal_children(SIGCONT);
 	return gets_loan_soon(link, user) ? 0 : 6;
@@ -333,7 +333,7 @@ static int leaves_loans_behind(void *arg, int sock)
 	const pid_t user = start_user(USER);
 	struct uvd_link *link = be_ready(sock);
 
-	while (uvd_link_loan(link, user) >= 0)
+	while (uvd_link_loan(link, user, NULL) >= 0)
 		;
 	signal_children(SIGSTOP);
 	signal(SIGTERM, on_term);
