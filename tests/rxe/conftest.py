@@ -32,9 +32,9 @@ def gid_of_rxe(version):
     raise LookupError(text)
 
 
-def run_at(end_number, persona="rxe"):
+def run_at(end_number, persona="rxe", options=()):
     """The command that runs programs on a device of ours at this end of a link."""
-    return [*NOBODY, BUILD / "tools/uverbsctl", "run", "--persona", persona, "--wire", ",".join(ADDRESSES[end_number]), "--"]
+    return [*NOBODY, BUILD / "tools/uverbsctl", "run", "--persona", persona, "--wire", ",".join(ADDRESSES[end_number]), *options, "--"]
 
 
 def end(prefix, options):
