@@ -49,6 +49,7 @@ struct grant_job {
 	struct cuse_file *file;
 	fuse_req_t req;
 	size_t written; /* 0: an ioctl */
+	bool replaces; /* it makes a context that needs mapped queues */
 	struct list_head of_node;
 	uint64_t unique;
 	void *buf; /* the request's memory: the call may point into it */
@@ -78,18 +79,21 @@ static struct cuse_file *file_new(struct uvd_cuse *c)
 	pthread_mutex_init(&f->writes.lock, NULL);
 	pthread_mutex_init(&f->peer_lock, NULL);
 	pthread_mutex_init(&f->poll_lock, NULL);
+	pthread_mutex_init(&f->memory.lock, NULL);
 	return f;
 }
 
 /* Frees a file that has no reference left, or that was never listed. */
 static void cuse_file_free(struct cuse_file *f)
 {
+	uvd_cuse_memory_end_log(f);
 	if (f->priv)
 		f->cuse->config.kind->close(f);
 	uvd_cuse_memory_fini(f);
 	uvd_cuse_poll_end(f);
 	uvd_opener_drop(&f->opener);
 	uvd_peer_put(f->peer);
+	pthread_mutex_destroy(&f->memory.lock);
 	pthread_mutex_destroy(&f->poll_lock);
 	pthread_mutex_destroy(&f->peer_lock);
 	pthread_mutex_destroy(&f->writes.lock);
@@ -126,10 +130,20 @@ static void grant_unlist(struct grant_job *j)
 	uvd_unlock(&c->lock);
 }
 
+static void grant_tell(const struct grant_job *j)
+{
+	struct uvd_file *file = j->file->priv;
+	const int err = j->job.call->not_replaced;
+
+	if (j->replaces && atomic_load(&file->unmapped) && err != -ESRCH)
+		uvd_cuse_log_not_replaced(j->file, &j->job.call->caller, err);
+}
+
 static void grant_ended(struct uvd_grant_job *job)
 {
 	struct grant_job *j = (struct grant_job *)job;
 
+	grant_tell(j);
 	grant_unlist(j);
 	uvd_cuse_file_put(j->file);
 }
@@ -148,7 +162,7 @@ bool uvd_cuse_is_granting(struct uvd_cuse *c, uint64_t unique)
 
 static int grant_replace(struct uvd_grant_job *job, struct uvd_privilege *p, struct uvd_loan *l)
 {
-	return uvd_cuse_replace(((struct grant_job *)job)->file, p, l);
+	return uvd_cuse_replace(((struct grant_job *)job)->file, &job->call->caller, p, l);
 }
 
 static void grant_done(struct uvd_grant_job *job)
@@ -205,6 +219,7 @@ static int start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, si
 		.file = f,
 		.req = req,
 		.written = written,
+		.replaces = w->call->call.grant.replaces,
 		.unique = uvd_cuse_unique(w),
 		.buf = *w->memory,
 	};
@@ -288,6 +303,16 @@ static int refused_grant(const struct uvd_call *call, struct uvd_cuse *c)
 	return call->grant.registration && uvd_grants_can_wait(c->config.grants) ? -EAGAIN : -EPERM;
 }
 
+/* Ends a call that cannot have what it needs from a loan. */
+static long refuse_grant(struct cuse_file *f, struct uvd_call *call, int err)
+{
+	if (call->grant.replaces) {
+		uvd_cuse_log_not_replaced(f, &call->caller, err);
+		call->not_replaced = err;
+	}
+	return uvd_call_granted(call, err);
+}
+
 /* A call that could not access the client's memory fails with EFAULT. Is there a reason that is not the client's? */
 static long call_result(const struct cuse_call *call, long result)
 {
@@ -299,14 +324,16 @@ static void cuse_call_finish(struct cuse_file *f, fuse_req_t req, long result, s
 {
 	struct uvd_call *call = &self->call->call;
 	bool grant = result >= 0 && uvd_call_is_pending(call);
+	int refused;
 
 	result = call_result(self->call, result);
+	refused = grant && call->grant.replaces ? uvd_cuse_may_replace(&call->caller) : 0;
 	if (grant && uvd_claim_take(&self->claim)) {
-		if (start_grant_in_time(self, f, req, written))
+		if (!refused && start_grant_in_time(self, f, req, written))
 			return;
 		/* Writing "no fd" to the client's memory can stall, so the tick must be able to let the call go. */
 		uvd_claim_give_back(&self->claim);
-		result = uvd_call_granted(call, refused_grant(call, self->cuse));
+		result = refuse_grant(f, call, refused ? refused : refused_grant(call, self->cuse));
 		grant = false;
 	}
 	uvd_cuse_drop_peer(self->call);

@@ -81,17 +81,28 @@ static int link_exchange(int sock, const struct uvd_wire_request *r, const struc
 	return take_answer(sock, uvd_wire_ask(sock, &request, in), r->op, values, out);
 }
 
-static int ask_broker(struct uvd_link *link, const struct uvd_wire_request *r, int fd_in, int64_t values[2],
-		      int *fd_out)
+static int ask_broker_all(struct uvd_link *link, const struct uvd_wire_request *r, int fd_in, int64_t values[2],
+			  struct uvd_wire_fds *out)
 {
-	struct uvd_wire_fds in = uvd_wire_one_fd(fd_in), out = uvd_wire_no_fds;
+	struct uvd_wire_fds in = uvd_wire_one_fd(fd_in);
 	int ret;
 
+	*out = uvd_wire_no_fds;
 	pthread_mutex_lock(&link->lock);
-	ret = link_exchange(link->sock, r, &in, values, &out);
+	ret = link_exchange(link->sock, r, &in, values, out);
 	pthread_mutex_unlock(&link->lock);
 	if (ret == -EPIPE)
 		_exit(1); /* without the broker this process can do nothing */
+	return ret;
+}
+
+/* For answers with one descriptor at most. */
+static int ask_broker(struct uvd_link *link, const struct uvd_wire_request *r, int fd_in, int64_t values[2],
+		      int *fd_out)
+{
+	struct uvd_wire_fds out;
+	int ret = ask_broker_all(link, r, fd_in, values, &out);
+
 	if (fd_out)
 		*fd_out = out.fd[0];
 	else
@@ -244,6 +255,25 @@ int uvd_link_backing(struct uvd_link *link, int *number, int *memfd)
 void uvd_link_backing_gone(struct uvd_link *link, int number)
 {
 	ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_BACKING_GONE, .value = number }, -1, NULL, NULL);
+}
+
+int uvd_link_ears(struct uvd_link *link, int *inotify, int *bell)
+{
+	struct uvd_wire_fds out;
+	int ret = ask_broker_all(link, &(struct uvd_wire_request){ .op = UVD_WIRE_EARS }, -1, NULL, &out);
+
+	*inotify = out.fd[0];
+	*bell = out.fd[1];
+	return ret;
+}
+
+int uvd_link_watch(struct uvd_link *link, int number)
+{
+	int64_t values[2] = { 0, 0 };
+	int ret =
+		ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_WATCH, .value = number }, -1, values, NULL);
+
+	return ret ? ret : (int)values[0];
 }
 
 static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind, pid_t tid, pid_t *child)

@@ -47,6 +47,8 @@ int uvd_link_peer_owners(struct uvd_link *link, pid_t pid, uid_t uid, uid_t *uid
 int uvd_link_queues(struct uvd_link *link, int *fd);
 int uvd_link_backing(struct uvd_link *link, int *number, int *memfd);
 void uvd_link_backing_gone(struct uvd_link *link, int number);
+int uvd_link_ears(struct uvd_link *link, int *inotify, int *bell);
+int uvd_link_watch(struct uvd_link *link, int number);
 int uvd_link_tell(struct uvd_link *link, enum uvd_wire_op op, unsigned int index);
 int uvd_link_port(struct uvd_link *link, unsigned int index, unsigned int port, bool up);
 int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int port,

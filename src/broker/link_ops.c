@@ -117,9 +117,9 @@ static int64_t link_register(struct uvd_privilege *p, struct uvd_loan *l, struct
 	return values[0];
 }
 
-static int link_replace(struct uvd_privilege *p, struct uvd_loan *l, uint64_t name)
+static int link_replace(struct uvd_privilege *p, struct uvd_loan *l, uint64_t name, unsigned int position)
 {
-	const struct uvd_wire_request r = { .op = UVD_WIRE_REPLACE, .value = (int64_t)name };
+	const struct uvd_wire_request r = { .op = UVD_WIRE_REPLACE, .value = (int64_t)name, .index = position };
 	struct uvd_wire_fds out = uvd_wire_no_fds;
 	int64_t values[2] = { 0 };
 	int err = loan_ask(l, &r, -1, values, &out);
@@ -221,6 +221,16 @@ static void link_end_backing(struct uvd_privilege *p, int number)
 	uvd_link_backing_gone(uvd_link_of(p), number);
 }
 
+static int link_make_ears(struct uvd_privilege *p, int *inotify, int *bell)
+{
+	return uvd_link_ears(uvd_link_of(p), inotify, bell);
+}
+
+static int link_watch_backing(struct uvd_privilege *p, int number)
+{
+	return uvd_link_watch(uvd_link_of(p), number);
+}
+
 static void link_withdraw(struct uvd_privilege *p, unsigned int index, struct uvd_node *node)
 {
 	uvd_link_tell(uvd_link_of(p), UVD_WIRE_WITHDRAW, index);
@@ -275,6 +285,8 @@ const struct uvd_privilege_ops uvd_link_ops = {
 	.make_queues = link_make_queues,
 	.make_backing = link_make_backing,
 	.end_backing = link_end_backing,
+	.make_ears = link_make_ears,
+	.watch_backing = link_watch_backing,
 	.withdraw = link_withdraw,
 	.end_node = link_end_node,
 	.peer_owners = link_peer_owners,

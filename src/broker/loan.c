@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "broker/borrow.h"
 #include "broker/child.h"
+#include "broker/queues.h"
 #include "broker/register.h"
 #include "broker/waiting.h"
 #include "broker/way.h"
@@ -168,21 +169,22 @@ static long loan_flags(pid_t tid, int fd)
 
 /*
  * Opens a file of queues and puts it in the place of the thread's descriptor fd. The engine process answers the open, once, as it has
- * ordered it for this process. Another thread of the client can have replaced the descriptor meanwhile: then it loses that file.
+ * ordered it for this process. position: the file's is 1 << position; 0: it is 0. Another thread of the client can have replaced the descriptor meanwhile: then it loses that file.
  */
-static long loan_replace(struct uvd_borrow *b, const struct uvd_child_files *files, int fd, int64_t number)
+static long loan_replace(struct uvd_borrow *b, const struct uvd_child_files *files, int fd, int64_t number,
+			 unsigned int position)
 {
 	const long flags = loan_flags(b->tid, fd);
-	char name[24];
 	long way, ret;
 	int file;
 
 	if (flags < 0 || files->ways->held >= 0 || !uvd_is_of_node(b->tid, fd, files->nodes))
 		return -EPERM;
-	snprintf(name, sizeof(name), "%lld", (long long)number);
-	file = openat(files->queues, name, O_RDWR | O_CLOEXEC | (flags & O_NONBLOCK));
+	file = uvd_queue_files_open(files->queues, files->nodes->queues, number, O_RDWR | (flags & O_NONBLOCK));
 	if (file < 0)
-		return -errno;
+		return file;
+	if (position)
+		lseek(file, (off_t)1 << position, SEEK_SET);
 	way = uvd_way_pass(files->ways, UVD_WAY_OWN, b, file);
 	close(file);
 	if (way < 0)
@@ -253,7 +255,7 @@ void uvd_loan_serve(int sock, const struct uvd_borrower *borrower, const struct 
 			loan_register(&b, ways, nodes, registers, in.fd[0], &r.reg, &a);
 			out = loan_memory(&b);
 		} else if (r.op == UVD_WIRE_REPLACE) {
-			a.values[0] = loan_replace(&b, files, fd, r.value);
+			a.values[0] = loan_replace(&b, files, fd, r.value, r.index);
 			a.values[1] = b.dead;
 		} else {
 			a.result = loan_release(&b, &r, way);

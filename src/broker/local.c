@@ -93,7 +93,7 @@ static int64_t local_register(struct uvd_privilege *p, struct uvd_loan *l, struc
 }
 
 /* This process serves the files of queues: it must not wait for itself. */
-static int local_replace(struct uvd_privilege *p, struct uvd_loan *l, uint64_t name)
+static int local_replace(struct uvd_privilege *p, struct uvd_loan *l, uint64_t name, unsigned int position)
 {
 	return -EOPNOTSUPP;
 }
@@ -193,6 +193,16 @@ static void local_end_backing(struct uvd_privilege *p, int number)
 {
 }
 
+static int local_make_ears(struct uvd_privilege *p, int *inotify, int *bell)
+{
+	return -EOPNOTSUPP;
+}
+
+static int local_watch_backing(struct uvd_privilege *p, int number)
+{
+	return -EOPNOTSUPP;
+}
+
 static void local_withdraw(struct uvd_privilege *p, unsigned int index, struct uvd_node *node)
 {
 	uvd_node_hide(node);
@@ -250,6 +260,8 @@ static const struct uvd_privilege_ops local_ops = {
 	.make_queues = local_make_queues,
 	.make_backing = local_make_backing,
 	.end_backing = local_end_backing,
+	.make_ears = local_make_ears,
+	.watch_backing = local_watch_backing,
 	.withdraw = local_withdraw,
 	.end_node = local_end_node,
 	.peer_owners = local_peer_owners,

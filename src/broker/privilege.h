@@ -85,9 +85,10 @@ struct uvd_privilege_ops {
 	int64_t (*register_memory)(struct uvd_privilege *p, struct uvd_loan *l, struct uvd_registration *r);
 	/*
 	 * After pass(), while the thread is stopped: puts the file of queues with this name in the place of the descriptor that the thread's
-	 * call is on. The process of l->place->pid opens it meanwhile. Returns 0 or a negative errno.
+	 * call is on. The process of l->place->pid opens it meanwhile. position: that of the file, as a power of two; 0: its begin. Returns 0
+	 * or a negative errno.
 	 */
-	int (*replace)(struct uvd_privilege *p, struct uvd_loan *l, uint64_t name);
+	int (*replace)(struct uvd_privilege *p, struct uvd_loan *l, uint64_t name, unsigned int position);
 	/*
 	 * Lets the client's thread run on. close_it: closes the descriptor in the client first. result: what the thread's call
 	 * returns instead of the answer; NULL: the answer. Returns nonzero if the thread is dead.
@@ -121,6 +122,12 @@ struct uvd_privilege_ops {
 	/* The memory of a new file there, whose memfd the caller owns, and its number in the answer to the kernel's open. */
 	int (*make_backing)(struct uvd_privilege *p, int *number, int *memfd);
 	void (*end_backing)(struct uvd_privilege *p, int number);
+	/*
+	 * An inotify instance, and a file that it watches, which the caller owns; and what has the instance watch such memory. The second one returns
+	 * the watch descriptor.
+	 */
+	int (*make_ears)(struct uvd_privilege *p, int *inotify, int *bell);
+	int (*watch_backing)(struct uvd_privilege *p, int number);
 	/*
 	 * Unlinks the device's node: open files keep working. The broker then takes the device out of the sysfs directory, too.
 	 */

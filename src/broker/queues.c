@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -45,7 +47,20 @@ enum { QUEUES_MINOR = 40 /* the protocol's version that has passthrough */, QUEU
 
 void uvd_queue_files_init(struct uvd_queue_files *q)
 {
-	*q = (struct uvd_queue_files){ .channel = -1, .mount = -1 };
+	*q = (struct uvd_queue_files){ .channel = -1, .mount = -1, .inotify = -1, .bell = -1 };
+}
+
+/*
+ * Nobody hears of a write() into this memory any more, so it fails with EPERM, as new mappings do that can be written. What is mapped stays as
+ * it is.
+ */
+static void backing_end(int *memfd)
+{
+	if (*memfd < 0)
+		return;
+	fcntl(*memfd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+	close(*memfd);
+	*memfd = -1;
 }
 
 static void queue_files_close(int *fd)
@@ -57,14 +72,12 @@ static void queue_files_close(int *fd)
 
 void uvd_queue_files_end(struct uvd_queue_files *q)
 {
-	/* A write() would go on into the memory, and nobody would hear it. What is mapped already can be written as before. */
 	for (unsigned int i = 0; i < q->num; i++)
-		if (q->memfds[i] >= 0)
-			fcntl(q->memfds[i], F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+		backing_end(&q->memfds[i]);
 	queue_files_close(&q->mount);
 	queue_files_close(&q->channel);
-	for (unsigned int i = 0; i < q->num; i++)
-		queue_files_close(&q->memfds[i]);
+	queue_files_close(&q->inotify);
+	queue_files_close(&q->bell);
 	free(q->memfds);
 	uvd_queue_files_init(q);
 }
@@ -232,6 +245,77 @@ int uvd_queue_files_drop(struct uvd_queue_files *q, int64_t number)
 	if (number < 0 || number >= q->num || q->memfds[number] < 0)
 		return -EINVAL;
 	ioctl(q->channel, QUEUES_BACKING_CLOSE, &id);
-	queue_files_close(&q->memfds[number]);
+	backing_end(&q->memfds[number]);
 	return 0;
+}
+
+int uvd_queue_files_open(int mount, uint64_t st_dev, int64_t name, int flags)
+{
+	struct open_how how = { .flags = flags | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV };
+	struct statx x;
+	char text[24];
+	int fd;
+
+	snprintf(text, sizeof(text), "%lld", (long long)name);
+	fd = syscall(SYS_openat2, mount, text, &how, sizeof(how));
+	if (fd < 0)
+		return -errno;
+	if (!statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &x) && S_ISREG(x.stx_mode) &&
+	    makedev(x.stx_dev_major, x.stx_dev_minor) == st_dev)
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+/* ---- write()s into their memory ---------------------------------------------------------------------------------- */
+
+/* Opened anew: a descriptor that memfd_create() returns makes no events. */
+static int queues_bell(void)
+{
+	int memfd = memfd_create("uverbsd-bell", MFD_CLOEXEC), fd;
+	char path[32];
+
+	if (memfd < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", memfd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	fd = fd < 0 ? -errno : fd;
+	close(memfd);
+	return fd;
+}
+
+static int queues_watch(struct uvd_queue_files *q, int fd)
+{
+	char path[32];
+	int watch;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	watch = inotify_add_watch(q->inotify, path, IN_MODIFY);
+	return watch < 0 ? -errno : watch;
+}
+
+int uvd_queue_files_ears(struct uvd_queue_files *q)
+{
+	int err;
+
+	if (q->bell >= 0)
+		return 0;
+	q->inotify = inotify_init1(IN_CLOEXEC);
+	if (q->inotify < 0)
+		return -errno;
+	q->bell = queues_bell();
+	err = q->bell < 0 ? q->bell : queues_watch(q, q->bell);
+	if (err >= 0)
+		return 0;
+	queue_files_close(&q->inotify);
+	queue_files_close(&q->bell);
+	return err;
+}
+
+int uvd_queue_files_watch(struct uvd_queue_files *q, int64_t number)
+{
+	if (q->inotify < 0 || number < 0 || number >= q->num || q->memfds[number] < 0)
+		return -EINVAL;
+	return queues_watch(q, q->memfds[number]);
 }

@@ -20,6 +20,7 @@ enum { UVD_BACKINGS_MAX = 16384 };
 struct uvd_queue_files {
 	int channel, mount; /* -1: there is no file system now */
 	dev_t st_dev; /* of its files */
+	int inotify, bell; /* by which the engine process hears of write()s into memory; -1: there are none yet */
 	/* The memfds of files, by the kernel's number for each, from 1; -1: free. */
 	int *memfds;
 	unsigned int num;
@@ -38,5 +39,16 @@ int uvd_queue_files_begin(struct uvd_queue_files *q, struct uvd_log *log);
 int uvd_queue_files_back(struct uvd_queue_files *q, int *memfd);
 /* The file has been closed. Returns 0, or -EINVAL: there is no such number. */
 int uvd_queue_files_drop(struct uvd_queue_files *q, int64_t number);
+
+/*
+ * Opens a file for a client, in the process of a loan. The engine process answers each request for it, and may be an attacker's: what is no
+ * regular file of this file system is refused (-EPERM, or -ELOOP for a symbolic link), as is a name that it does not know. Waits for that
+ * process. mount: the root; st_dev: of the files. flags: O_*. Returns a descriptor or a negative errno.
+ */
+int uvd_queue_files_open(int mount, uint64_t st_dev, int64_t name, int flags);
+/* The inotify instance, and a file that it watches and only the engine process writes. Both stay the broker's. Returns 0 or a negative errno. */
+int uvd_queue_files_ears(struct uvd_queue_files *q);
+/* Has the instance watch this memory. Returns the watch descriptor, or a negative errno. */
+int uvd_queue_files_watch(struct uvd_queue_files *q, int64_t number);
 
 #endif

@@ -15,7 +15,7 @@ struct served {
 	struct uvd_device_config device; /* that follows the request, if wire.c's row of the operation says so */
 	struct uvd_wire_fds in;
 	struct uvd_wire_answer a;
-	int fd; /* goes with the answer; -1: none */
+	int fd, fd2; /* go with the answer; -1: none */
 };
 
 static int serve_connect(struct broker *b, struct served *s)
@@ -172,6 +172,25 @@ static int serve_backing_gone(struct broker *b, struct served *s)
 	return uvd_queue_files_drop(&b->queues, s->r.value);
 }
 
+static int serve_ears(struct broker *b, struct served *s)
+{
+	int err = uvd_queue_files_ears(&b->queues);
+
+	if (err)
+		return err;
+	s->fd = fcntl(b->queues.inotify, F_DUPFD_CLOEXEC, 0);
+	s->fd2 = s->fd < 0 ? -1 : fcntl(b->queues.bell, F_DUPFD_CLOEXEC, 0);
+	return s->fd2 < 0 ? -ENFILE : 0;
+}
+
+static int serve_watch(struct broker *b, struct served *s)
+{
+	int ret = uvd_queue_files_watch(&b->queues, s->r.value);
+
+	s->a.values[0] = ret;
+	return ret < 0 ? ret : 0;
+}
+
 static int serve_ready(struct broker *b, struct served *s)
 {
 	int err = b->config->ops->ready(b->config->arg);
@@ -245,13 +264,15 @@ static int (*const serve_rows[UVD_WIRE_OPS])(struct broker *b, struct served *s)
 	[UVD_WIRE_QUEUES] = serve_queues,
 	[UVD_WIRE_BACKING] = serve_backing,
 	[UVD_WIRE_BACKING_GONE] = serve_backing_gone,
+	[UVD_WIRE_EARS] = serve_ears,
+	[UVD_WIRE_WATCH] = serve_watch,
 	[UVD_WIRE_READY] = serve_ready,
 	[UVD_WIRE_RESTART] = serve_restart,
 };
 
 int uvd_broker_answer(struct broker *b)
 {
-	struct served s = { .fd = -1 };
+	struct served s = { .fd = -1, .fd2 = -1 };
 	struct uvd_wire_fds out = uvd_wire_no_fds;
 	int err = uvd_wire_asked_with(b->sock, UVD_WIRE_CONTROL, &s.r, &s.device, &s.in);
 
@@ -266,9 +287,10 @@ int uvd_broker_answer(struct broker *b)
 		err = serve_rows[s.r.op] ? serve_rows[s.r.op](b, &s) : -EINVAL;
 	s.a.result = err;
 	out.fd[0] = s.fd;
+	out.fd[1] = s.fd2;
 	if (s.a.result < 0)
 		uvd_wire_close(&out);
-	s.a.num_fds = out.fd[0] >= 0;
+	s.a.num_fds = (out.fd[0] >= 0) + (out.fd[1] >= 0);
 	err = uvd_wire_answer(b->sock, &s.a, &out);
 	if (err && err != -EPIPE)
 		uvd_logf(b->config->log, UVD_ERR, "the engine process does not read its answers (%s): killing it",

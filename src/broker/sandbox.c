@@ -179,7 +179,7 @@ int uvd_sandbox_load(const char *const *names, uint32_t otherwise)
 /* ---- the engine process ------------------------------------------------------------------------------------------ */
 
 /* The rows of every engine process; the backends' follow. */
-static const char *const engine_rows[] = { "process", "engine", "plugin", "broker", "control", "cuse" };
+static const char *const engine_rows[] = { "process", "engine", "plugin", "broker", "control", "cuse", "queues" };
 enum { ENGINE_ROWS = sizeof(engine_rows) / sizeof(engine_rows[0]), MAX_ROWS = ENGINE_ROWS + UVD_SANDBOX_BACKENDS };
 
 /* Stores the rows of an engine process with these backends in names, each once, then NULL. Returns 0 or -E2BIG. */

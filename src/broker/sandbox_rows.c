@@ -334,6 +334,19 @@ static const struct uvd_sandbox_call look_calls[] = {
 	{ "prlimit64", "its own, to read", 0, false, 2, { { 0, SCMP_CMP_EQ, 0, 0 }, { 2, SCMP_CMP_EQ, 0, 0 } } },
 };
 
+/*
+ * Files of queues: what clients write into their memory is given back, also where this process does not map it, and a reader sleeps until
+ * there is something. A hole changes no file but one that the process can write anyway.
+ */
+static const struct uvd_sandbox_call queues_calls[] = {
+	{ "fallocate", "makes holes", 0, false, ARG_IS(1, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE) },
+	{ "inotify_rm_watch" },
+	{ "ppoll" },
+	{ "sched_getaffinity" },
+	{ "sched_getattr" },
+	{ "sched_setattr", "its own", 0, false, ARG_IS(0, 0) },
+};
+
 #define CALLS(table) sizeof(table) / sizeof(table[0]), table
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -379,6 +392,8 @@ static const struct uvd_sandbox_row rows[] = {
 	{ "broker", "the engine process", "the socket to the broker", 0, CALLS(broker_calls) },
 	{ "control", "the engine process", "the control socket", 0, CALLS(control_calls) },
 	{ "cuse", "the engine process", NULL, 0, CALLS(cuse_calls) },
+	{ "queues", "the engine process", "nothing; the broker sends the channel of the file system, and memory", 0,
+	  CALLS(queues_calls) },
 	{ "null", "with devices of this backend", NULL, 0, 0, NULL },
 	{ "soft", "with devices of this backend", NULL, 0, 0, NULL },
 	{ "verbs", "with devices of this backend",

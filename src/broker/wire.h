@@ -75,6 +75,8 @@ enum uvd_wire_op {
 	UVD_WIRE_QUEUES,
 	UVD_WIRE_BACKING, /* the memory of a new file of it -> values: its number; fd: the memfd */
 	UVD_WIRE_BACKING_GONE, /* value: the number */
+	UVD_WIRE_EARS, /* -> fds: an inotify instance that the broker has too, and a file that it watches */
+	UVD_WIRE_WATCH, /* value: the number of memory, which that instance watches from now on -> values: the watch descriptor */
 	UVD_WIRE_RESTART, /* the broker ends this engine process and starts another */
 	/* QUESTIONS. tid: a thread that waits in a call on one of the nodes. */
 	UVD_WIRE_PEER, /* -> values: the thread's process; fds: mem, maps, pagemap, statm */
@@ -101,7 +103,8 @@ enum uvd_wire_op {
 	 */
 	UVD_WIRE_REGISTER,
 	/*
-	 * after TAKE; value: the name of a file of queues, which takes the place of the descriptor that the thread's call is on ->
+	 * after TAKE; value: the name of a file of queues, which takes the place of the descriptor that the thread's call is on; index: its
+	 * position is 1 << index; 0: it is 0 ->
 	 * values: 0 or a negative errno, is the thread dead?
 	 */
 	UVD_WIRE_REPLACE,

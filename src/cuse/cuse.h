@@ -15,6 +15,7 @@
 
 struct uvd_cm;
 struct uvd_cuse;
+struct uvd_doorbells;
 struct uvd_log;
 
 /*
@@ -37,6 +38,8 @@ struct uvd_cuse_config {
 	const char *ucap; /* name of a User Capability; for uvd_cuse_new() alone */
 	struct uvd_cm *cm; /* of the connection manager's node; must outlive it */
 	struct uvd_cuse *queues; /* of a device whose persona maps queues: the file system; must outlive it */
+	struct uvd_doorbells *
+		doorbells; /* of the file system: the reader of clients' doorbells; must outlive it. NULL: they are calls */
 	unsigned int workers; /* at the start; more are started while calls wait for clients */
 	struct uvd_privilege *privilege; /* makes the node; must outlive it */
 	unsigned int index; /* of the device, as make_node() knows it */

@@ -37,18 +37,21 @@ static bool device_node_is_gone(struct uvd_cuse *c)
 
 long uvd_cuse_device_write(struct cuse_file *f, struct uvd_call *call, const void *data, size_t size)
 {
+	uvd_cuse_memory_drain(f);
 	call->file = f->priv;
 	return uvd_dispatch_write(call, data, size);
 }
 
 long uvd_cuse_device_write_from(struct cuse_file *f, struct uvd_call *call, uint64_t addr, size_t size)
 {
+	uvd_cuse_memory_drain(f);
 	call->file = f->priv;
 	return uvd_dispatch_write_from(call, addr, size);
 }
 
 long uvd_cuse_device_ioctl(struct cuse_file *f, struct uvd_call *call, unsigned int cmd, uint64_t arg)
 {
+	uvd_cuse_memory_drain(f);
 	call->file = f->priv;
 	return uvd_dispatch_ioctl(call, cmd, arg);
 }

@@ -22,6 +22,7 @@
 #include "cuse/split_write.h"
 #include "cuse/turns.h"
 #include "dispatch/dispatch.h"
+#include "doorbell/doorbell.h"
 #include "util/util.h"
 
 enum {

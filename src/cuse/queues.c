@@ -5,7 +5,9 @@
 #include <inttypes.h>
 #include <linux/fuse.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -16,6 +18,11 @@
 
 /* Of linux/fuse.h since 6.9: write() and mmap() are for the memory behind the file; with FOPEN_DIRECT_IO write() is a request. */
 enum { QUEUES_PASSTHROUGH = 1 << 7 };
+
+/* The position of a file whose doorbells go into a log, as a power of two. */
+enum { QUEUES_LOG = 61 };
+_Static_assert((off_t)1 << QUEUES_LOG == UVD_DOORBELL_LOG, "the log begins there");
+_Static_assert(UVD_BACKING_BYTES == UVD_DOORBELL_FILE, "a log has room");
 
 /* The attributes of these files never change. */
 #define QUEUES_ATTR_SECONDS 86400.0
@@ -36,6 +43,39 @@ void uvd_cuse_offers_init(struct uvd_cuse_offers *offers)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
+/* Notes a new queue, and returns its offset, or 0. Caller holds m->lock. */
+static uint64_t memory_place(struct uvd_cuse_memory *m, size_t length)
+{
+	const uint64_t offset = m->next;
+	struct uvd_cuse_queue *more;
+
+	if (length > UVD_DOORBELL_QUEUES || offset > UVD_DOORBELL_QUEUES - length)
+		return 0;
+	if (m->num_queues == m->max_queues) {
+		more = realloc(m->queues, (2 * m->max_queues + 8) * sizeof(*more));
+		if (!more)
+			return 0;
+		m->queues = more;
+		m->max_queues = 2 * m->max_queues + 8;
+	}
+	m->queues[m->num_queues++] = (struct uvd_cuse_queue){ offset, length };
+	m->next += length;
+	return offset;
+}
+
+/* Caller holds m->lock. */
+static void memory_forget(struct uvd_cuse_memory *m, uint64_t offset)
+{
+	unsigned int i = 0;
+
+	while (i < m->num_queues && m->queues[i].offset != offset)
+		i++;
+	if (i == m->num_queues)
+		return;
+	m->num_queues--;
+	memmove(m->queues + i, m->queues + i + 1, (m->num_queues - i) * sizeof(*m->queues));
+}
+
 static int queues_get(void *owner, size_t length, uint8_t **memory, uint64_t *offset)
 {
 	struct uvd_cuse_memory *m = &((struct cuse_file *)owner)->memory;
@@ -43,19 +83,31 @@ static int queues_get(void *owner, size_t length, uint8_t **memory, uint64_t *of
 
 	if (m->memfd < 0)
 		return -EOPNOTSUPP; /* a call by a descriptor that was duplicated before */
-	*offset = atomic_fetch_add(&m->next, length);
-	if (length > UVD_BACKING_BYTES || *offset > UVD_BACKING_BYTES - length)
+	uvd_lock(&m->lock);
+	*offset = memory_place(m, length);
+	uvd_unlock(&m->lock);
+	if (!*offset)
 		return -ENOMEM;
 	mapped = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, m->memfd, (off_t)*offset);
 	*memory = mapped;
-	return mapped == MAP_FAILED ? -ENOMEM : 0;
+	if (mapped != MAP_FAILED)
+		return 0;
+	uvd_lock(&m->lock);
+	memory_forget(m, *offset);
+	uvd_unlock(&m->lock);
+	return -ENOMEM;
 }
 
 /* The client's own mapping stays, and reads as zeros: its pages are removed from the file. */
 static void queues_put(void *owner, uint8_t *memory, size_t length, uint64_t offset)
 {
+	struct uvd_cuse_memory *m = &((struct cuse_file *)owner)->memory;
+
 	madvise(memory, length, MADV_REMOVE);
 	munmap(memory, length);
+	uvd_lock(&m->lock);
+	memory_forget(m, offset);
+	uvd_unlock(&m->lock);
 }
 
 static const struct uvd_share_ops queues_share = { .get = queues_get, .put = queues_put };
@@ -67,19 +119,89 @@ void uvd_cuse_memory_init(struct cuse_file *f)
 	file->share = &queues_share;
 	file->share_owner = f;
 	file->unmapped = true;
-	atomic_init(&f->memory.next, uvd_cpu_page_size());
+	f->memory.next = uvd_cpu_page_size();
+}
+
+void uvd_cuse_memory_drain(struct cuse_file *f)
+{
+	if (f->memory.log)
+		uvd_doorbell_log_drain(f->memory.log);
+}
+
+void uvd_cuse_memory_end_log(struct cuse_file *f)
+{
+	uvd_doorbell_log_end(f->memory.log);
+	f->memory.log = NULL;
 }
 
 void uvd_cuse_memory_fini(struct cuse_file *f)
 {
 	struct uvd_privilege *p = f->cuse->config.privilege;
 
+	free(f->memory.queues);
 	if (f->memory.memfd < 0)
 		return;
 	close(f->memory.memfd);
 	p->ops->end_backing(p, f->memory.number);
 	uvd_account_uncharge(f->memory.account, UVD_RES_DESCRIPTORS, 1);
 	uvd_account_put(f->memory.account);
+}
+
+/* Begins the log of the client's doorbells, if it can have one. */
+static void memory_begin_log(struct cuse_file *f, struct uvd_caller *caller)
+{
+	struct uvd_cuse_memory *m = &f->memory;
+	struct uvd_doorbells *reader = f->cuse->config.queues->config.doorbells;
+	const char *why = reader ? uvd_doorbell_refusal(f->priv) : "--doorbells calls";
+	int err = why || m->log ? 0 : uvd_doorbell_log_new(reader, f->priv, m->memfd, m->number, caller, &m->log);
+
+	if (err)
+		why = uvd_errno_name(err);
+	if (why)
+		uvd_logf(f->cuse->config.log, UVD_DEBUG, "%s: doorbells of process %d are calls: %s",
+			 f->cuse->node.path, (int)f->opener.tgid, why);
+}
+
+static void memory_punch(const struct uvd_cuse_memory *m, uint64_t begin, uint64_t end)
+{
+	if (begin < end)
+		fallocate(m->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
+}
+
+/* Removes all pages that belong to no queue. Caller holds m->lock. */
+static void memory_trim(struct uvd_cuse_memory *m)
+{
+	uint64_t begin = 0;
+
+	for (unsigned int i = 0; i < m->num_queues; i++) {
+		memory_punch(m, begin, m->queues[i].offset);
+		begin = m->queues[i].offset + m->queues[i].length;
+	}
+	memory_punch(m, begin, m->log ? UVD_DOORBELL_LOG : UVD_BACKING_BYTES);
+	if (m->log)
+		uvd_doorbell_log_give_back(m->log);
+}
+
+void uvd_cuse_memory_look(struct cuse_file *f)
+{
+	enum { SLACK = 2 << 20 /* bytes: the log, and pages whose queue ends at this moment */, BLOCK = 512 };
+	struct uvd_cuse_memory *m = &f->memory;
+	uint64_t least = SLACK;
+	struct stat st;
+
+	if (m->memfd < 0)
+		return;
+	uvd_lock(&m->lock);
+	for (unsigned int i = 0; i < m->num_queues; i++)
+		least += m->queues[i].length;
+	if (!fstat(m->memfd, &st) && (uint64_t)st.st_blocks * BLOCK > least) {
+		uvd_log_limited(f->cuse->config.log, UVD_WARN,
+				"%s: process %d has written %llu KiB where it has no queue: they are given back",
+				f->cuse->node.path, (int)f->opener.tgid,
+				((unsigned long long)st.st_blocks * BLOCK - least) >> 10);
+		memory_trim(m);
+	}
+	uvd_unlock(&m->lock);
 }
 
 static int memory_make(struct cuse_file *f, struct uvd_privilege *p)
@@ -147,7 +269,28 @@ static struct cuse_file *offer_take(struct uvd_cuse *channel, uint64_t name, pid
 	return f;
 }
 
-int uvd_cuse_replace(struct cuse_file *f, struct uvd_privilege *p, struct uvd_loan *l)
+int uvd_cuse_may_replace(struct uvd_caller *caller)
+{
+	uint64_t most;
+
+	return !uvd_caller_file_size(caller, &most) && most != RLIM_INFINITY ? -EFBIG : 0;
+}
+
+void uvd_cuse_log_not_replaced(struct cuse_file *f, const struct uvd_caller *caller, int err)
+{
+	const char *why = err == -EFBIG ? "its RLIMIT_FSIZE is finite, which counts doorbells, too: raise it"
+			  : err == -EPERM
+				  ? "its thread cannot be borrowed: a debugger has it, or a seccomp filter of its own"
+				  : uvd_errno_name(err);
+
+	uvd_log_of_user(
+		f->cuse->config.log, caller->log_user, UVD_WARN,
+		"%s: process %d gets no queues that it can map: %s; `uverbsctl device add NAME --persona hfi1` makes a "
+		"device that needs none",
+		f->cuse->node.path, (int)f->opener.tgid, why);
+}
+
+int uvd_cuse_replace(struct cuse_file *f, struct uvd_caller *caller, struct uvd_privilege *p, struct uvd_loan *l)
 {
 	struct uvd_cuse *channel = f->cuse->config.queues;
 	struct queue_offer offer = { .file = f, .pid = l->place->pid };
@@ -155,8 +298,9 @@ int uvd_cuse_replace(struct cuse_file *f, struct uvd_privilege *p, struct uvd_lo
 
 	if (err)
 		return err;
+	memory_begin_log(f, caller);
 	offer_begin(channel, &offer);
-	err = p->ops->replace(p, l, offer.name);
+	err = p->ops->replace(p, l, offer.name, f->memory.log ? QUEUES_LOG : 0);
 	offer_end(channel, &offer);
 	if (err || !offer.taken)
 		return err ? err : -EPROTO;
@@ -211,7 +355,7 @@ static bool queues_answer_open(struct uvd_cuse *channel, uint64_t unique, struct
 {
 	struct fuse_open_out open = {
 		.fh = (uintptr_t)f,
-		.open_flags = QUEUES_PASSTHROUGH | FOPEN_NOFLUSH | FOPEN_DIRECT_IO,
+		.open_flags = QUEUES_PASSTHROUGH | FOPEN_NOFLUSH | (f->memory.log ? 0 : FOPEN_DIRECT_IO),
 	};
 	const struct fuse_out_header header = { .len = sizeof(header) + sizeof(open), .unique = unique };
 	const struct iovec v[] = { { (void *)&header, sizeof(header) }, { &open, sizeof(open) } };

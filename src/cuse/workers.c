@@ -291,6 +291,16 @@ static void tick_end_surplus(struct uvd_cuse *c)
 	}
 }
 
+static void tick_look_at_memory(struct uvd_cuse *c)
+{
+	struct cuse_file *f;
+
+	uvd_lock(&c->lock);
+	list_for_each_entry(f, &c->files, of_node)
+		uvd_cuse_memory_look(f);
+	uvd_unlock(&c->lock);
+}
+
 void uvd_cuse_tick(struct uvd_cuse *c)
 {
 	uint64_t unique, claim;
@@ -309,6 +319,8 @@ void uvd_cuse_tick(struct uvd_cuse *c)
 			let_go(w, claim);
 		w->seen = unique;
 	}
+	if (c->config.queues)
+		tick_look_at_memory(c);
 	if (uvd_turns_any(&c->turns))
 		tick_wake_readers(c, 1);
 	tick_end_surplus(c);

@@ -89,6 +89,7 @@ struct uvd_daemon {
 	struct uvd_daemon_node nodes[UVD_MAX_DEVICES];
 	struct uvd_cuse *queues; /* the files that clients map; NULL: no device needs them */
 	_Atomic bool queues_lost;
+	struct uvd_doorbells *doorbells; /* their reader; NULL: doorbells are calls */
 	struct uvd_daemon_cm cm;
 	int status; /* the exit status */
 };

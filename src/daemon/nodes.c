@@ -9,11 +9,13 @@
 #include "control/control.h"
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
+#include "doorbell/doorbell.h"
 #include "persona/persona.h"
 #include "util/util.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- plugging in ------------------------------------------------------------------------------------------------- */
 
@@ -60,10 +62,34 @@ static const char *machine_refuses(int err)
 	}
 }
 
+/* uvd_doorbell_ears.watch */
+static int daemon_watch(void *arg, int number)
+{
+	struct uvd_daemon *d = arg;
+
+	return d->privilege->ops->watch_backing(d->privilege, number);
+}
+
+/* Returns a reader of doorbells, which hears by the broker's watches; or NULL: doorbells are calls. */
+static struct uvd_doorbells *daemon_doorbells(struct uvd_daemon *d)
+{
+	struct uvd_doorbell_ears ears = { .inotify = -1, .bell = -1, .watch = daemon_watch, .arg = d };
+	struct uvd_doorbells *doorbells;
+
+	if (d->doorbells || d->privilege->ops->make_ears(d->privilege, &ears.inotify, &ears.bell))
+		return d->doorbells;
+	doorbells = uvd_doorbells_new(d->log, &ears);
+	if (!doorbells) {
+		close(ears.inotify);
+		close(ears.bell);
+	}
+	return doorbells;
+}
+
 /* Returns the file system whose files clients can map, which is made for the first device that needs it. NULL: it cannot be had. */
 static struct uvd_cuse *daemon_queues(struct uvd_daemon *d)
 {
-	const struct uvd_cuse_config config = {
+	struct uvd_cuse_config config = {
 		.kind = &uvd_cuse_queue_files,
 		.workers = d->options->workers,
 		.privilege = d->privilege,
@@ -77,6 +103,8 @@ static struct uvd_cuse *daemon_queues(struct uvd_daemon *d)
 
 	if (d->queues)
 		return d->queues;
+	if (d->options->doorbells == UVD_DOORBELLS_AUTO)
+		config.doorbells = d->doorbells = daemon_doorbells(d);
 	d->queues = uvd_cuse_new(&config, &err);
 	if (d->queues && uvd_cuse_start(d->queues, &d->engine, NULL)) {
 		uvd_cuse_stop(d->queues);
@@ -278,6 +306,8 @@ bool uvd_daemon_stop_nodes(struct uvd_daemon *d)
 	if (d->queues)
 		uvd_cuse_free(d->queues);
 	d->queues = NULL;
+	uvd_doorbells_stop(d->doorbells);
+	d->doorbells = NULL;
 	return true;
 }
 

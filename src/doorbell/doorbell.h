@@ -37,8 +37,17 @@ enum uvd_doorbell_way {
 struct uvd_doorbells; /* a reader, with its thread */
 struct uvd_doorbell_log; /* of one open file */
 
-/* Returns a reader, or NULL. Its thread starts with its first log. */
-struct uvd_doorbells *uvd_doorbells_new(struct uvd_log *log);
+/* How a reader hears of write()s whose process cannot watch files by itself. */
+struct uvd_doorbell_ears {
+	int inotify; /* an inotify instance; the reader closes it */
+	int bell; /* a file that only the reader writes, and that the instance watches (IN_MODIFY); the reader closes it */
+	/* Has the instance watch the memory of a log by its number (IN_MODIFY). Returns the watch descriptor, or a negative errno. Waits for nobody. */
+	int (*watch)(void *arg, int number);
+	void *arg;
+};
+
+/* Returns a reader, or NULL. Its thread starts with its first log. ears: NULL: it watches files by itself. If that fails they stay the caller's. */
+struct uvd_doorbells *uvd_doorbells_new(struct uvd_log *log, const struct uvd_doorbell_ears *ears);
 /* The caller begins no other log. The reader ends after its last log, if it has one. NULL is allowed. Does not wait for its thread. */
 void uvd_doorbells_stop(struct uvd_doorbells *r);
 
@@ -49,13 +58,15 @@ void uvd_doorbells_stop(struct uvd_doorbells *r);
 const char *uvd_doorbell_refusal(struct uvd_file *file);
 
 /*
- * Begins the log of a file: memfd, of UVD_DOORBELL_FILE bytes, which stays the caller's, must stay open as long. opener: as whom the doorbells are carried out. Call it
+ * Begins the log of a file: memfd, of UVD_DOORBELL_FILE bytes, which stays the caller's, must stay open as long. number: for the ears of the reader, if it has some. opener: as whom the doorbells are carried out. Call it
  * before the client has the file. Sets file->logged. Returns 0, or a negative errno: the file is as before.
  */
-int uvd_doorbell_log_new(struct uvd_doorbells *r, struct uvd_file *file, int memfd, const struct uvd_caller *opener,
-			 struct uvd_doorbell_log **log);
+int uvd_doorbell_log_new(struct uvd_doorbells *r, struct uvd_file *file, int memfd, int number,
+			 const struct uvd_caller *opener, struct uvd_doorbell_log **log);
 /* Hands over all doorbells that are in the log now: call it before a call on the file, so that the client's order stays. */
 void uvd_doorbell_log_drain(struct uvd_doorbell_log *log);
+/* Gives the kernel back what the client has written outside of the log's window, from UVD_DOORBELL_LOG on. */
+void uvd_doorbell_log_give_back(struct uvd_doorbell_log *log);
 /* Ends the log. Call it before the file is closed, without calls in progress. NULL is allowed. */
 void uvd_doorbell_log_end(struct uvd_doorbell_log *log);
 

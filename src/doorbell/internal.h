@@ -12,7 +12,7 @@
 struct uvd_doorbell_log {
 	struct uvd_doorbells *reader; /* a reference */
 	struct uvd_file *file;
-	int memfd;
+	int memfd, number; /* as uvd_doorbell_log_new() gets them */
 	uint64_t charged; /* bytes */
 	/* Under the reader's lock: */
 	struct list_head same_hash;

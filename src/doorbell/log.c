@@ -326,6 +326,13 @@ void uvd_doorbell_log_drain(struct uvd_doorbell_log *log)
 	uvd_doorbells_wait(log->reader);
 }
 
+void uvd_doorbell_log_give_back(struct uvd_doorbell_log *log)
+{
+	pthread_mutex_lock(&log->lock);
+	uvd_doorbell_log_trim(log);
+	pthread_mutex_unlock(&log->lock);
+}
+
 /* ---- begin and end ----------------------------------------------------------------------------------------------- */
 
 static bool posts_are_wrapped(struct uvd_file *file)
@@ -363,8 +370,8 @@ static void log_free(struct uvd_doorbell_log *log)
 	free(log);
 }
 
-int uvd_doorbell_log_new(struct uvd_doorbells *r, struct uvd_file *file, int memfd, const struct uvd_caller *opener,
-			 struct uvd_doorbell_log **out)
+int uvd_doorbell_log_new(struct uvd_doorbells *r, struct uvd_file *file, int memfd, int number,
+			 const struct uvd_caller *opener, struct uvd_doorbell_log **out)
 {
 	const uint64_t bytes = GIVE_BACK + sizeof(struct uvd_doorbell_log) + sizeof(struct uvd_call);
 	int ret = uvd_charge_bytes(file->account, bytes);
@@ -380,6 +387,7 @@ int uvd_doorbell_log_new(struct uvd_doorbells *r, struct uvd_file *file, int mem
 	log->reader = r;
 	log->file = file;
 	log->memfd = memfd;
+	log->number = number;
 	log->charged = bytes;
 	log->watch = -1;
 	INIT_LIST_HEAD(&log->place);

@@ -49,6 +49,8 @@ struct reader_thread {
 struct uvd_doorbells {
 	atomic_uint refs; /* the owner's, one for each log, and one for each thread */
 	struct uvd_log *log;
+	int (*watch)(void *arg, int number); /* as in struct uvd_doorbell_ears; NULL: this process watches files */
+	void *watch_arg;
 	int inotify;
 	int bell; /* a file that only we write: an event of it wakes the thread */
 	pthread_mutex_t lock; /* all below */
@@ -118,7 +120,7 @@ static int bell_new(void)
 /* Caller holds r->lock, here and below, unless it says otherwise. */
 static bool log_watch(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
 {
-	log->watch = reader_watch(r, log->memfd);
+	log->watch = r->watch ? r->watch(r->watch_arg, log->number) : reader_watch(r, log->memfd);
 	if (log->watch < 0)
 		return false;
 	list_add(&log->same_hash, &r->hash[(unsigned int)log->watch % HASH]);
@@ -512,7 +514,22 @@ void uvd_doorbells_remove(struct uvd_doorbells *r, struct uvd_doorbell_log *log)
 	pthread_mutex_unlock(&r->lock);
 }
 
-struct uvd_doorbells *uvd_doorbells_new(struct uvd_log *log)
+/* Returns false if the reader would hear nothing. */
+static bool reader_take_ears(struct uvd_doorbells *r, const struct uvd_doorbell_ears *ears)
+{
+	if (ears) {
+		r->inotify = ears->inotify;
+		r->bell = ears->bell;
+		r->watch = ears->watch;
+		r->watch_arg = ears->arg;
+		return true;
+	}
+	r->bell = bell_new();
+	r->inotify = inotify_init1(IN_CLOEXEC);
+	return r->bell >= 0 && r->inotify >= 0 && reader_watch(r, r->bell) >= 0;
+}
+
+struct uvd_doorbells *uvd_doorbells_new(struct uvd_log *log, const struct uvd_doorbell_ears *ears)
 {
 	struct uvd_doorbells *r = calloc(1, sizeof(*r));
 	cpu_set_t cpus;
@@ -530,9 +547,7 @@ struct uvd_doorbells *uvd_doorbells_new(struct uvd_log *log)
 	INIT_LIST_HEAD(&r->quiet);
 	r->cpus = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : CPU_COUNT(&cpus);
 	r->loads = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-	r->bell = bell_new();
-	r->inotify = inotify_init1(IN_CLOEXEC);
-	if (r->bell >= 0 && r->inotify >= 0 && reader_watch(r, r->bell) >= 0)
+	if (reader_take_ears(r, ears))
 		return r;
 	reader_free(r);
 	return NULL;

@@ -60,7 +60,7 @@ struct uvd_doorbells *uvd_run_doorbells(struct uvd_run_tree *tree)
 	if (tgid <= 0 || !direct_find(direct, tgid))
 		return NULL;
 	if (!direct->doorbells)
-		direct->doorbells = uvd_doorbells_new(tree->engine->log);
+		direct->doorbells = uvd_doorbells_new(tree->engine->log, NULL);
 	return direct->doorbells;
 }
 

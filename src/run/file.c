@@ -268,7 +268,7 @@ static const char *run_file_needs_calls(const struct uvd_run_file *f, struct uvd
 static void run_file_begin_log(struct uvd_run_file *f, struct uvd_doorbells *doorbells, struct uvd_caller *c)
 {
 	const char *why = run_file_needs_calls(f, c);
-	int err = why ? 0 : uvd_doorbell_log_new(doorbells, f->file, f->memfd, c, &f->log);
+	int err = why ? 0 : uvd_doorbell_log_new(doorbells, f->file, f->memfd, -1, c, &f->log);
 
 	if (err)
 		why = uvd_errno_name(err);

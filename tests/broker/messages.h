@@ -58,6 +58,8 @@ static const struct {
 	[UVD_WIRE_QUEUES] = { UVD_WIRE_CONTROL },
 	[UVD_WIRE_BACKING] = { UVD_WIRE_CONTROL },
 	[UVD_WIRE_BACKING_GONE] = { UVD_WIRE_CONTROL, .value = true },
+	[UVD_WIRE_EARS] = { UVD_WIRE_CONTROL },
+	[UVD_WIRE_WATCH] = { UVD_WIRE_CONTROL, .value = true },
 	[UVD_WIRE_RESTART] = { UVD_WIRE_CONTROL, .ends = true },
 	[UVD_WIRE_PEER] = { UVD_WIRE_QUESTIONS, .tid = true },
 	[UVD_WIRE_OPENER] = { UVD_WIRE_QUESTIONS, .tid = true },
@@ -68,7 +70,7 @@ static const struct {
 	[UVD_WIRE_SEIZE] = { UVD_WIRE_LOAN, .tid = true, .index = true },
 	[UVD_WIRE_TAKE] = { UVD_WIRE_LOAN, 1, .index = true },
 	[UVD_WIRE_REGISTER] = { UVD_WIRE_LOAN, 1, .reg = true },
-	[UVD_WIRE_REPLACE] = { UVD_WIRE_LOAN, .value = true },
+	[UVD_WIRE_REPLACE] = { UVD_WIRE_LOAN, .index = true, .value = true },
 	[UVD_WIRE_RELEASE] = { UVD_WIRE_LOAN, .index = true, .value = true, .flag = true },
 };
 
@@ -107,6 +109,7 @@ static inline unsigned int num_indexes(enum uvd_wire_op op)
 		[UVD_WIRE_OPEN] = UVD_WIRE_FILES,
 		[UVD_WIRE_SEIZE] = 20,
 		[UVD_WIRE_TAKE] = 2,
+		[UVD_WIRE_REPLACE] = 63,
 		[UVD_WIRE_RELEASE] = 2,
 	};
 

@@ -167,6 +167,10 @@ static int engine_fuzzes(void *arg, int sock)
 	if (!send_message(sock, &m, 2) || !receive_answer(sock, &m, &a, &fds))
 		shared->failed = __LINE__;
 	uvd_wire_close(&fds);
+	m = request_of(UVD_WIRE_EARS, 0);
+	if (!send_message(sock, &m, 2) || !receive_answer(sock, &m, &a, &fds))
+		shared->failed = __LINE__;
+	uvd_wire_close(&fds);
 	/* The broker's answer shows that its loop runs, so its descriptors can be counted, with those of its file system. */
 	m = request_of(UVD_WIRE_READY, 0);
 	if (!send_message(sock, &m, 2) || !receive_answer(sock, &m, &a, &fds))

@@ -145,7 +145,7 @@ static void client_begin(struct client *c, struct uvd_file *file, int memfd)
 	ck_assert_int_ge(c->fd, 0);
 	ck_assert_int_eq(ftruncate(c->fd, UVD_DOORBELL_FILE), 0);
 	ck_assert(lseek(c->fd, UVD_DOORBELL_LOG, SEEK_SET) == UVD_DOORBELL_LOG);
-	ck_assert_int_eq(uvd_doorbell_log_new(reader, file, memfd, &h.call->caller, &c->log), 0);
+	ck_assert_int_eq(uvd_doorbell_log_new(reader, file, memfd, -1, &h.call->caller, &c->log), 0);
 }
 
 static void client_end(struct client *c)
@@ -162,7 +162,7 @@ static void begin_logs(void)
 	/* Filters are told by this function. */
 	h.dev->ops.ring_doorbell = h.ops.ring_doorbell = counted_ring;
 	cq = new_cq();
-	reader = uvd_doorbells_new(h.engine.log);
+	reader = uvd_doorbells_new(h.engine.log, NULL);
 	ck_assert_ptr_nonnull(reader);
 	client_begin(&me, h.file, h.fd);
 }

@@ -449,7 +449,7 @@ START_TEST(test_log_that_cannot_begin_leaves_the_file_as_it_was)
 	client_end(&me);
 	me.file->logged = 0;
 	closed = open("/dev/null", O_RDWR | O_CLOEXEC);
-	ck_assert_int_lt(uvd_doorbell_log_new(reader, me.file, closed, &h.call->caller, &log), 0);
+	ck_assert_int_lt(uvd_doorbell_log_new(reader, me.file, closed, -1, &h.call->caller, &log), 0);
 	ck_assert_ptr_null(log);
 	ck_assert_uint_eq(me.file->logged, 0);
 	close(closed);

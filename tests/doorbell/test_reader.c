@@ -115,7 +115,7 @@ static int begin_with_reader(void)
 	client_end(&me);
 	uvd_doorbells_stop(reader); /* its thread may not have ended yet */
 	was = list_threads(before, 64);
-	reader = uvd_doorbells_new(h.engine.log);
+	reader = uvd_doorbells_new(h.engine.log, NULL);
 	ck_assert_int_eq(ftruncate(h.fd, 0), 0);
 	client_begin(&me, h.file, h.fd);
 	num = list_threads(after, 64);

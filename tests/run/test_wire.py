@@ -42,7 +42,8 @@ def test_perftest_between_two_engines(net, program):
 def test_each_opcode_and_error_ends_as_within_one_engine(net):
     """tests/rxe compares them with the kernel's rxe."""
     opcodes, options = BUILD / "tests/rxe/opcodes", "-d rxe0 -g 0".split()
-    both = f'"$@" >/dev/null & until grep -q "^ *[0-9]*: [0-9A-F]*:4853 .* 0A " /proc/net/tcp*; do sleep 0.01; done; "$@" 127.0.0.1 && wait $!'
+    listens = 'grep -q "^ *[0-9]*: [0-9A-F]*:4853 .* 0A " /proc/net/tcp*'
+    both = f'"$@" >/dev/null & until {listens}; do sleep 0.01; done; "$@" 127.0.0.1 && wait $!'
     within = subprocess.run([*net.enter(0), *NOBODY, UVERBSCTL, "run", "--explain", "off", "--", "sh", "-c", both, "sh", opcodes, *options],
                             stdout=subprocess.PIPE, text=True, timeout=STUCK, check=True).stdout
     assert within.count(": requester: ") > 60

@@ -45,7 +45,8 @@ def rxe_end(version, options=""):
 
 
 def our_end(version, persona="rxe", options=""):
-    return end(run_at(1, persona, ["--explain", "off"]), f"-d {'rxe0' if persona == 'rxe' else 'hfi1_0'} -g {0 if version == 4 else 1} {options}")
+    device, gid = "rxe0" if persona == "rxe" else "hfi1_0", 0 if version == 4 else 1
+    return end(run_at(1, persona, ["--explain", "off"]), f"-d {device} -g {gid} {options}")
 
 
 @pytest.fixture(name="of_rxe", scope="module", params=[4, 6] if LONG else [4], ids="ipv{}".format)
