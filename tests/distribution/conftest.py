@@ -5,7 +5,7 @@ UVERBSD_TRANSPORT=run (the default): one process tree of `uverbsctl run`, in whi
 UVERBSD_TRANSPORT=cuse: uverbsd on real CUSE; these tests run as root in the virtual machine (tests/vm/suite).
 
 One device of each way serves all tests, so each test must leave it as it found it. A way is an ABI of the persona hfi1, or "rxe":
-its provider maps the queues, which CUSE does not support yet.
+its provider maps the queues, for which CUSE needs Linux 6.9.
 """
 import atexit
 import contextlib
@@ -34,6 +34,7 @@ TRANSPORT = os.environ.get("UVERBSD_TRANSPORT", "run")
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 NOBODY = 65534
 CUSE = TRANSPORT == "cuse"
+MAPS = not CUSE or tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups())) >= (6, 9)
 QUICK = bool(os.environ.get("UVERBSD_QUICK"))  # leave out the slowest tests
 collect_ignore = ["test_perftest.py", "test_pyverbs.py"] if QUICK else []
 STUCK = 300  # seconds: a limit for a program that is stuck, long enough for one that is only slow
@@ -63,7 +64,7 @@ IP = "192.0.2.9"
 # Over CUSE it is there from the second device on.
 INTERFACE = "ip link set lo up; ip link show veth0 >/dev/null 2>&1 || " \
             f"{{ ip link add veth0 type veth peer name veth1; ip addr add {IP}/24 dev veth0; }}; ip link set veth0 up; ip link set veth1 up"
-WAYS = ["ioctl", "write"] + ([] if CUSE else ["rxe"])
+WAYS = ["ioctl", "write"] + (["rxe"] if MAPS else [])
 
 
 def over_cuse(*abis):
@@ -73,7 +74,7 @@ def over_cuse(*abis):
 
 
 # The device as users have it who give no option.
-default_device = pytest.mark.parametrize("lasting_device", ["ioctl" if CUSE else "rxe"], indirect=True)
+default_device = pytest.mark.parametrize("lasting_device", ["rxe" if MAPS else "ioctl"], indirect=True)
 # The same with the address IP.
 device_with_ip = pytest.mark.parametrize("lasting_device", ["ip"], indirect=True)
 
@@ -203,7 +204,7 @@ class Device:
     def __init__(self, way):
         self.way = way
         self.started = []
-        abi, ip = ("rxe" if not CUSE else "ioctl", ["--ip", IP]) if way == "ip" else (way, [])
+        abi, ip = ("rxe" if MAPS else "ioctl", ["--ip", IP]) if way == "ip" else (way, [])
         self.options = [*(["--persona", "rxe"] if abi == "rxe" else ["--persona", "hfi1", "--abi", abi]), *ip]
         self.name = "rxe0" if abi == "rxe" else "hfi1_0"
 
