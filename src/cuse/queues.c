@@ -124,14 +124,15 @@ void uvd_cuse_memory_init(struct cuse_file *f)
 
 void uvd_cuse_memory_drain(struct cuse_file *f)
 {
-	if (f->memory.log)
-		uvd_doorbell_log_drain(f->memory.log);
+	struct uvd_doorbell_log *log = atomic_load(&f->memory.log);
+
+	if (log)
+		uvd_doorbell_log_drain(log);
 }
 
 void uvd_cuse_memory_end_log(struct cuse_file *f)
 {
-	uvd_doorbell_log_end(f->memory.log);
-	f->memory.log = NULL;
+	uvd_doorbell_log_end(atomic_exchange(&f->memory.log, NULL));
 }
 
 void uvd_cuse_memory_fini(struct cuse_file *f)
@@ -153,7 +154,11 @@ static void memory_begin_log(struct cuse_file *f, struct uvd_caller *caller)
 	struct uvd_cuse_memory *m = &f->memory;
 	struct uvd_doorbells *reader = f->cuse->config.queues->config.doorbells;
 	const char *why = reader ? uvd_doorbell_refusal(f->priv) : "--doorbells calls";
-	int err = why || m->log ? 0 : uvd_doorbell_log_new(reader, f->priv, m->memfd, m->number, caller, &m->log);
+	struct uvd_doorbell_log *log = NULL;
+	int err = why || m->log ? 0 : uvd_doorbell_log_new(reader, f->priv, m->memfd, m->number, caller, &log);
+
+	if (log)
+		atomic_store(&m->log, log);
 
 	if (err)
 		why = uvd_errno_name(err);
@@ -189,12 +194,10 @@ void uvd_cuse_memory_look(struct cuse_file *f)
 	uint64_t least = SLACK;
 	struct stat st;
 
-	if (m->memfd < 0)
-		return;
 	uvd_lock(&m->lock);
 	for (unsigned int i = 0; i < m->num_queues; i++)
 		least += m->queues[i].length;
-	if (!fstat(m->memfd, &st) && (uint64_t)st.st_blocks * BLOCK > least) {
+	if (m->memfd >= 0 && !fstat(m->memfd, &st) && (uint64_t)st.st_blocks * BLOCK > least) {
 		uvd_log_limited(f->cuse->config.log, UVD_WARN,
 				"%s: process %d has written %llu KiB where it has no queue: they are given back",
 				f->cuse->node.path, (int)f->opener.tgid,
@@ -207,20 +210,23 @@ void uvd_cuse_memory_look(struct cuse_file *f)
 static int memory_make(struct cuse_file *f, struct uvd_privilege *p)
 {
 	struct uvd_cuse_memory *m = &f->memory;
-	int err;
+	int err, number, memfd;
 
 	if (m->memfd >= 0)
 		return 0;
 	err = uvd_account_charge(f->opener.account, UVD_RES_DESCRIPTORS, 1);
 	if (err)
 		return err;
-	err = p->ops->make_backing(p, &m->number, &m->memfd);
+	err = p->ops->make_backing(p, &number, &memfd);
 	if (err) {
-		m->memfd = -1;
 		uvd_account_uncharge(f->opener.account, UVD_RES_DESCRIPTORS, 1);
 		return err;
 	}
+	uvd_lock(&m->lock);
+	m->number = number;
+	m->memfd = memfd;
 	m->account = uvd_account_ref(f->opener.account);
+	uvd_unlock(&m->lock);
 	return 0;
 }
 
@@ -290,7 +296,7 @@ void uvd_cuse_log_not_replaced(struct cuse_file *f, const struct uvd_caller *cal
 		f->cuse->node.path, (int)f->opener.tgid, why);
 }
 
-int uvd_cuse_replace(struct cuse_file *f, struct uvd_caller *caller, struct uvd_privilege *p, struct uvd_loan *l)
+static int queues_replace(struct cuse_file *f, struct uvd_caller *caller, struct uvd_privilege *p, struct uvd_loan *l)
 {
 	struct uvd_cuse *channel = f->cuse->config.queues;
 	struct queue_offer offer = { .file = f, .pid = l->place->pid };
@@ -306,6 +312,17 @@ int uvd_cuse_replace(struct cuse_file *f, struct uvd_caller *caller, struct uvd_
 		return err ? err : -EPROTO;
 	atomic_store(&((struct uvd_file *)f->priv)->unmapped, false);
 	return 0;
+}
+
+int uvd_cuse_replace(struct cuse_file *f, struct uvd_caller *caller, struct uvd_privilege *p, struct uvd_loan *l)
+{
+	int err;
+
+	if (atomic_exchange(&f->memory.is_made, true))
+		return -EINVAL;
+	err = queues_replace(f, caller, p, l);
+	atomic_store(&f->memory.is_made, false);
+	return err;
 }
 
 /* ---- the file system ---------------------------------------------------------------------------------------------- */

@@ -7,6 +7,8 @@
 #define UVD_CUSE_QUEUES_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include "util/util.h"
 
@@ -19,16 +21,17 @@ struct uvd_privilege;
 
 /* The memory of one open of a device, which its client maps. */
 struct uvd_cuse_memory {
-	int memfd; /* -1: none, before the context is made */
+	pthread_mutex_t lock; /* of what has no comment of its own about that. An inner lock */
+	atomic_bool is_made; /* a call makes it: a second one that makes a context at the same moment must not */
+	int memfd; /* -1: none, before the context is made. Then it stays */
 	int number; /* of the memfd, as the kernel and the broker know it */
-	pthread_mutex_t lock; /* of the next four. An inner lock */
 	uint64_t next; /* the offset of the next queue: none is used twice */
 	struct uvd_cuse_queue {
 		uint64_t offset, length;
 	} * queues; /* that there are, in the order of their offsets */
 	unsigned int num_queues, max_queues;
 	struct uvd_account *account; /* charged for the memfd; a reference */
-	struct uvd_doorbell_log *log; /* of its doorbells; NULL: they are calls */
+	struct uvd_doorbell_log *_Atomic log; /* of its doorbells; NULL: they are calls */
 };
 
 /* The offers of a channel: files that processes of loans are about to open. Under the lock of its struct uvd_cuse. */
@@ -54,7 +57,10 @@ void uvd_cuse_memory_fini(struct cuse_file *f);
 int uvd_cuse_may_replace(struct uvd_caller *caller);
 /* One line that says why a client gets no queues that it can map, and what to do. */
 void uvd_cuse_log_not_replaced(struct cuse_file *f, const struct uvd_caller *caller, int err);
-/* Replaces the descriptor on which the loan's thread, the caller, has made its call. Returns 0 or a negative errno. */
+/*
+ * Replaces the descriptor on which the loan's thread, the caller, has made its call. Returns 0; -EINVAL: another call does
+ * so; or another negative errno.
+ */
 int uvd_cuse_replace(struct cuse_file *f, struct uvd_caller *caller, struct uvd_privilege *p, struct uvd_loan *l);
 
 #endif

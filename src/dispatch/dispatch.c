@@ -133,7 +133,8 @@ static int not_replaced(const struct uvd_call *call)
 {
 	const int err = call->grant.replaces ? call->not_replaced : 0;
 
-	return !err || err == -EMFILE || err == -ENFILE ? err : -EOPNOTSUPP;
+	/* EINVAL: another call makes the context at this moment. */
+	return !err || err == -EMFILE || err == -ENFILE || err == -EINVAL ? err : -EOPNOTSUPP;
 }
 
 long uvd_call_granted(struct uvd_call *call, int64_t fd)

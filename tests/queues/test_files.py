@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -193,3 +194,54 @@ dev.PD.ALLOC_PD()
         return sum(os.stat(fd).st_blocks * 512 for fd in fds if os.readlink(fd).startswith("/memfd:uverbsd:queues"))
     wait_for("the memory's end", lambda: bytes_of_queues() < 2 << 20, 20)
     end(client)
+
+
+def test_one_of_two_calls_at_once_makes_the_context(daemon):
+    run("""
+import threading
+for i in range(20):
+    dev = uverbs.open("uverbs0")
+    results = []
+    def make():
+        try:
+            results.append(dev.DEVICE.GET_CONTEXT() and None)
+        except OSError as e:
+            results.append(errno.errorcode[e.errno])
+    threads = [threading.Thread(target=make) for n in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(results, key=str) == ["EINVAL", "EINVAL", None], results
+    mapped(dev.fd)
+    dev.close()
+""")
+
+
+def test_hundred_clients_at_once_get_memory_and_leave_none(daemon):
+    clients = [begin("""
+dev = with_context()
+cq = dev.CQ.CREATE(cqe=16)
+assert any(mapped(dev.fd)[:])
+""") for _ in range(100)]
+    for client in clients:
+        end(client)
+    daemon.wait_idle()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.03, 0.1])
+def test_client_that_is_killed_in_the_middle_leaves_nothing(daemon, seconds):
+    for _ in range(10):
+        client = begin("""
+print("ready", flush=True)
+while True:
+    dev = with_context()
+    cq = dev.CQ.CREATE(cqe=16)
+    dev.close()
+""")
+        assert client.stdout.readline() == "ready\n"
+        time.sleep(seconds)
+        client.kill()
+        client.communicate(timeout=STUCK)
+    daemon.wait_idle()
+    run("mapped(with_context().fd)")
