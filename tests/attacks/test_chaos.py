@@ -6,14 +6,19 @@ default is 6, or 1800 with --long.
 import contextlib
 import json
 import os
+import re
 import socket
 import subprocess
 import tempfile
 import threading
 import time
 
+import pytest
+
 from conftest import client, cuse, uverbsctl
 
+# Over CUSE queues can be mapped from Linux 6.9 on.
+PERSONAS = ["hfi1", "rxe"] if tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups())) >= (6, 9) else ["hfi1"]
 SECONDS = int(os.environ.get("UVERBSD_CHAOS", 1800 if os.environ.get("UVERBSD_LONG") else 3))
 SEED = int(os.environ.get("UVERBSD_SEED", 1))
 USERS = {"other": 1001, "victim": 1002}
@@ -32,13 +37,14 @@ def free_port():
 class Victim:
     """Starts one ibv_rc_pingpong after the other; each must succeed."""
 
-    def __init__(self, under, env):
+    def __init__(self, under, env, options=()):
+        self.options = options
         self.under, self.env, self.end, self.rounds, self.failure = under, env, False, 0, None
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
 
     def start(self, port, *args):
-        return subprocess.Popen([*self.under, "ibv_rc_pingpong", "-n", "20", "-p", port, *args], env=self.env, text=True,
+        return subprocess.Popen([*self.under, "ibv_rc_pingpong", "-n", "20", "-p", port, *self.options, *args], env=self.env, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **ids_of("victim"))
 
     def one(self):
@@ -92,10 +98,11 @@ def end_of(chaos):
     assert chaos.returncode == 0 and said.endswith(" rounds\n") and not said.startswith("0 "), said
 
 
-def test_chaos_of_two_users_leaves_a_victim_alive_and_nothing_behind(start):
-    d = start()
+@pytest.mark.parametrize("persona", PERSONAS)
+def test_chaos_of_two_users_leaves_a_victim_alive_and_nothing_behind(start, persona):
+    d = start("--persona", persona)
     chaos = [start_chaos(SEED, "mapped"), start_chaos(SEED + 500, **ids_of("other"))]
-    victim = Victim([], cuse.environment())
+    victim = Victim([], cuse.environment(), ["-g", "0"] if persona == "rxe" else [])
     while any(c.poll() is None for c in chaos):
         assert d.status()["devices"]
         time.sleep(0.5)
