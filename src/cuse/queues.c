@@ -291,7 +291,7 @@ void uvd_cuse_log_not_replaced(struct cuse_file *f, const struct uvd_caller *cal
 
 	uvd_log_of_user(
 		f->cuse->config.log, caller->log_user, UVD_WARN,
-		"%s: process %d gets no queues that it can map: %s; `uverbsctl device add NAME --persona hfi1` makes a "
+		"%s: process %d gets no queues that it can map: %s; `uverbsctl device add --persona hfi1` makes a "
 		"device that needs none",
 		f->cuse->node.path, (int)f->opener.tgid, why);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "options/options.h"
+#include "persona/persona.h"
 #include "../suite.h"
 
 static struct uvd_device_config good;
@@ -29,15 +30,28 @@ START_TEST(test_options_of_a_device_are_good)
 }
 END_TEST
 
+/* As `uverbsctl device add --persona NAME` makes one. */
+START_TEST(test_device_of_each_persona_is_good)
+{
+	const struct uvd_persona *persona = uvd_persona_at(_i);
+	char *words[] = { "device", "--persona", (char *)persona->name };
+	struct uvd_options o;
+
+	ck_assert_int_eq(uvd_options_parse_device(&o, false, NULL, NULL, 0, 3, words), 0);
+	ck_assert_msg(uvd_options_device_ok(names, &o.devices[0]), "%s", persona->name);
+	uvd_options_free(&o);
+}
+END_TEST
+
 static const char *const bad_names[] = { "", "../x", "a/b", ".", ".x", "a\nb", "a\x80", "\x7f" };
 
 START_TEST(test_text_that_is_no_name_is_refused)
 {
 	char *fields[] = {
-		good.ibdev, good.fw_ver, good.board_id, good.persona, good.backend, good.hca, good.node_desc
+		good.ibdev, good.persona, good.backend, good.fw_ver, good.board_id, good.hca, good.node_desc
 	};
-	/* The last two may be empty. */
-	const unsigned int num = UVD_COUNT(fields) - (*bad_names[_i] ? 0 : 2);
+	/* The last four may be empty: the first two of these are so on a device of persona rxe. */
+	const unsigned int num = UVD_COUNT(fields) - (*bad_names[_i] ? 0 : 4);
 
 	for (unsigned int f = 0; f < num; f++) {
 		struct uvd_device_config before = good;
@@ -148,9 +162,13 @@ END_TEST
 int main(void)
 {
 	TCase *t = tcase_create("device");
+	int n;
 
 	tcase_add_checked_fixture(t, make_good, NULL);
 	tcase_add_test(t, test_options_of_a_device_are_good);
+	for (n = 0; uvd_persona_at(n); n++)
+		;
+	tcase_add_loop_test(t, test_device_of_each_persona_is_good, 0, n);
 	tcase_add_loop_test(t, test_text_that_is_no_name_is_refused, 0, sizeof(bad_names) / sizeof(bad_names[0]));
 	tcase_add_test(t, test_text_without_an_end_is_refused);
 	tcase_add_test(t, test_counts_beyond_their_arrays_are_refused);

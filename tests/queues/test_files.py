@@ -245,3 +245,18 @@ while True:
         client.communicate(timeout=STUCK)
     daemon.wait_idle()
     run("mapped(with_context().fd)")
+
+
+def test_device_is_added_while_clients_use_another(daemon):
+    client = begin("""
+dev = with_context()
+said("ready")
+mapped(dev.fd)
+dev = uverbs.open("uverbs1")
+pd = dev.PD.ALLOC_PD()
+cq = dev.CQ.CREATE(cqe=16)
+assert any(mapped(dev.fd)[:])
+""")
+    assert client.stdout.readline() == "ready\n"
+    subprocess.run([BUILD / "tools/uverbsctl", "device", "add", "--persona", "rxe"], check=True, timeout=STUCK)
+    end(client)
