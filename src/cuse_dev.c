@@ -10,6 +10,7 @@
 #include "util/util.h"
 
 enum { KERNEL_ERRNOS = 512 };
+#define REPLACE_TURN_NS UINT64_C(60000000000)
 
 /* The worker of this thread: libfuse's operations have no parameter for it. */
 static __thread struct worker *self;
@@ -254,8 +255,10 @@ static bool turn_may_come(struct worker *w, uint64_t begun)
 	struct uvd_grants *g = w->cuse->config.grants;
 	const uint64_t waited = uvd_now_ns() - begun;
 	const bool has_signal = uvd_cuse_has_signal(w);
+	/* Without its loan a context cannot be made, while others fall back or fail alone: so it waits for longer. */
+	const uint64_t most = w->call->call.grant.replaces ? REPLACE_TURN_NS : UVD_GRANT_TURN_NS;
 
-	return waited < (has_signal ? UINT64_C(1000000000) : UVD_GRANT_TURN_NS) && uvd_grants_can_wait(g) &&
+	return waited < (has_signal ? UINT64_C(1000000000) : most) && uvd_grants_can_wait(g) &&
 	       !(has_signal && uvd_grants_is_killed(g, &w->call->call.caller));
 }
 
@@ -300,7 +303,8 @@ static void cuse_call_begin(struct cuse_file *f, fuse_req_t req)
 /* The reason for uvd_call_granted(): a registration that could not wait any longer fails, and is not copied for its whole life. */
 static int refused_grant(const struct uvd_call *call, struct uvd_cuse *c)
 {
-	return call->grant.registration && uvd_grants_can_wait(c->config.grants) ? -EAGAIN : -EPERM;
+	return (call->grant.registration || call->grant.replaces) && uvd_grants_can_wait(c->config.grants) ? -EAGAIN
+													   : -EPERM;
 }
 
 /* Ends a call that cannot have what it needs from a loan. */

@@ -284,11 +284,14 @@ int uvd_cuse_may_replace(struct uvd_caller *caller)
 
 void uvd_cuse_log_not_replaced(struct cuse_file *f, const struct uvd_caller *caller, int err)
 {
-	const char *why = err == -EFBIG ? "its RLIMIT_FSIZE is finite, which counts doorbells, too: raise it"
-			  : err == -EPERM
-				  ? "its thread cannot be borrowed: a debugger has it, or a seccomp filter of its own"
-				  : uvd_errno_name(err);
+	const char *why = uvd_errno_name(err);
 
+	if (err == -EFBIG)
+		why = "its RLIMIT_FSIZE is finite, which counts doorbells, too: raise it";
+	else if (err == -EAGAIN)
+		why = "its user's programs have had all places for loans for a minute: start fewer at once";
+	else if (err == -EPERM)
+		why = "its thread cannot be borrowed: a debugger has it, or a seccomp filter of its own";
 	uvd_log_of_user(
 		f->cuse->config.log, caller->log_user, UVD_WARN,
 		"%s: process %d gets no queues that it can map: %s; `uverbsctl device add --persona hfi1` makes a "
