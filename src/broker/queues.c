@@ -70,8 +70,42 @@ static void queue_files_close(int *fd)
 	*fd = -1;
 }
 
+/* Mounts a file system of the kernel's nowhere, with no options. Returns its root or -1. */
+static int queues_mount_plain(const char *type)
+{
+	int fs = syscall(SYS_fsopen, type, 1 /* FSOPEN_CLOEXEC */), mount = -1;
+
+	if (fs < 0)
+		return -1;
+	if (!syscall(SYS_fsconfig, fs, 6 /* FSCONFIG_CMD_CREATE */, NULL, NULL, 0))
+		mount = syscall(SYS_fsmount, fs, 1 /* FSMOUNT_CLOEXEC */, 0);
+	close(fs);
+	return mount;
+}
+
+/*
+ * An engine process that is dead may be unable to exit, and has the channel open, too: its clients would wait for it. So this ends the
+ * connection, which the kernel lists by the device number of its file system.
+ */
+static void queues_abort(dev_t st_dev)
+{
+	int control = queues_mount_plain("fusectl"), fd = -1;
+	char path[32];
+
+	snprintf(path, sizeof(path), "%u/abort", minor(st_dev));
+	if (control >= 0)
+		fd = openat(control, path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)!write(fd, "1", 1);
+		close(fd);
+	}
+	queue_files_close(&control);
+}
+
 void uvd_queue_files_end(struct uvd_queue_files *q)
 {
+	if (q->st_dev)
+		queues_abort(q->st_dev);
 	for (unsigned int i = 0; i < q->num; i++)
 		backing_end(&q->memfds[i]);
 	queue_files_close(&q->mount);

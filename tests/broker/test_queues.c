@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -152,6 +153,30 @@ START_TEST(test_end_of_all_is_the_end_of_each_write)
 }
 END_TEST
 
+/* As an engine process that is dead and cannot exit: it has the channel open, and answers nothing. */
+START_TEST(test_end_is_one_for_clients_although_a_server_has_the_channel)
+{
+	int memfd, number = uvd_queue_files_back(&queues, &memfd), fd, status;
+	pid_t server = server_start(S_IFREG, "", number), client;
+
+	fd = open_five();
+	ck_assert_int_ge(fd, 0);
+	ck_assert(!kill(server, SIGSTOP) && waitpid(server, &status, WUNTRACED) == server);
+	client = fork();
+	if (!client)
+		_exit(ioctl(fd, 0x5401) < 0 && errno == ENOTCONN ? 0 : 1 + (errno & 127));
+	/* It waits for the server by then, or comes later: both are the same to it. */
+	usleep(50000);
+	uvd_queue_files_end(&queues);
+	ck_assert_int_eq(waitpid(client, &status, 0), client);
+	ck_assert(WIFEXITED(status));
+	ck_assert(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 1 + ECONNABORTED);
+	ck_assert(ioctl(fd, 0x5401) < 0 && errno == ENOTCONN);
+	close(fd);
+	server_end(server);
+}
+END_TEST
+
 START_TEST(test_only_numbers_that_were_given_are_dropped_or_watched)
 {
 	int memfd, number = uvd_queue_files_back(&queues, &memfd);
@@ -247,6 +272,7 @@ int main(void)
 	tcase_add_test(t, test_file_is_a_window_to_its_memory);
 	tcase_add_test(t, test_memory_cannot_be_made_shorter_or_longer);
 	tcase_add_test(t, test_end_of_all_is_the_end_of_each_write);
+	tcase_add_test(t, test_end_is_one_for_clients_although_a_server_has_the_channel);
 	tcase_add_test(t, test_only_numbers_that_were_given_are_dropped_or_watched);
 	tcase_add_test(t, test_write_is_an_event);
 	tcase_add_loop_test(t, test_link_is_not_followed, 0, 5);
