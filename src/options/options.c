@@ -295,8 +295,8 @@ static void apply_device(struct parser *p, int device)
 	uvd_config_default(config, persona, p->first_index + device);
 	if (is_on_wire)
 		uvd_option_wire_begin(&p->o->wire, config, p->first_index + device);
-	/* Personas with IP GIDs map queues. In its sandbox an engine process makes no socket: a device that is added there has one GID. */
-	if (persona->queues)
+	/* In its sandbox a daemon's engine process makes no socket: a device that is added there has one GID. */
+	if (p->maps_queues || persona->queues)
 		apply_ipv6_loopback(config);
 	config->number = p->o->first_number < 0 ? -1 : p->o->first_number + device;
 	for (port = 0; port < UVD_MAX_PORTS; port++)

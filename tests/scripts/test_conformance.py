@@ -46,7 +46,7 @@ MISSING = "not run with mapped queues"
 RULES_HAVE_BOTH = all(f"--persona {p}" in (ROOT / "scripts/test").read_text() for p in ("hfi1", "rxe"))
 RULES_OF_POSTS = ["abi/rules_post.c", "abi/data.c"]
 # tests/distribution run each case on hfi1, with own rings, and under `run` on rxe, with mapped queues.
-PROTECTION_HAS_BOTH = '["ioctl", "write"] + ([] if CUSE else ["rxe"])' in (ROOT / "tests/distribution/conftest.py").read_text()
+PROTECTION_HAS_BOTH = '["ioctl", "write"] + (["rxe"] if MAPS else [])' in (ROOT / "tests/distribution/conftest.py").read_text()
 
 
 def way_of(name):
