@@ -11,7 +11,7 @@ struct uvd_log;
 struct uvd_nodes;
 struct uvd_ways;
 
-/* What a child has of the broker's. */
+/* A child inherits these from the broker. */
 struct uvd_child_files {
 	const struct uvd_nodes *nodes;
 	struct uvd_ways *ways;

@@ -150,7 +150,7 @@ static void loan_register(struct uvd_borrow *b, struct uvd_ways *ways, const str
 		a->values[1] |= UVD_WIRE_DEAD;
 }
 
-/* Reads the flags O_* of the thread's descriptor. Returns them, or a negative errno. */
+/* Reads the flags O_* of a descriptor of the thread, which we have stopped: its number stays its own. Returns them, or a negative errno. */
 static long loan_flags(pid_t tid, int fd)
 {
 	char path[48], line[64];

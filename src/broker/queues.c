@@ -19,7 +19,7 @@
 #include "broker/privilege.h"
 #include "util/util.h"
 
-/* Of linux/fuse.h since 6.9. */
+/* linux/fuse.h has these since 6.9. */
 enum {
 	QUEUES_INIT_EXT = 1 << 30, /* FUSE_INIT_EXT: there are flags2 */
 	QUEUES_PASSTHROUGH = 1 << (37 - 32), /* FUSE_PASSTHROUGH, in flags2 */
@@ -217,7 +217,7 @@ int uvd_queue_files_begin(struct uvd_queue_files *q, struct uvd_log *log)
 
 /* ---- its files --------------------------------------------------------------------------------------------------- */
 
-/* The file's end never moves, so nobody gets SIGBUS. No F_SEAL_SEAL: uvd_queue_files_end() adds one. */
+/* The file's end never moves, so nobody gets SIGBUS. No F_SEAL_SEAL: backing_end() adds one. */
 static int backing_memfd(void)
 {
 	int fd = memfd_create("uverbsd:queues", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;

@@ -16,7 +16,7 @@
 #include "cuse/internal.h"
 #include "util/util.h"
 
-/* Of linux/fuse.h since 6.9: write() and mmap() are for the memory behind the file; with FOPEN_DIRECT_IO write() is a request. */
+/* linux/fuse.h has this since 6.9: write() and mmap() are for the memory behind the file; with FOPEN_DIRECT_IO write() is a request. */
 enum { QUEUES_PASSTHROUGH = 1 << 7 };
 
 /* The position of a file whose doorbells go into a log, as a power of two. */
