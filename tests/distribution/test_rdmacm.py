@@ -225,10 +225,14 @@ def test_ucx_connects_by_librdmacm(device):
 @default_device
 @pytest.mark.parametrize("verb", ["write", "read", "send"])
 def test_fio_connects_by_librdmacm(device, verb):
-    """Its client is the job that writes, also by RDMA READ; its server takes part only in SEND."""
+    """Its client is the job that writes, also by RDMA READ; its server takes part only in SEND.
+
+    The server has a receive for each of the 64 messages: fio connects with an RNR retry count of 0, sends without flow control, and
+    after RNR_RETRY_EXC_ERR waits for ever, here as on an adapter.
+    """
     port = Ports.next()
     job = ["fio", "--ioengine=rdma", f"--port={port}", "--bs=64k", "--size=4m"]
-    server = [*job, "--name=receiver", "--rw=read", "--iodepth=16"]
+    server = [*job, "--name=receiver", "--rw=read", "--iodepth=64"]
     client = [*job, "--name=sender", "--rw=write", f"--hostname={LOCALHOST}", f"--verb={verb}", "--iodepth=1", "--iodepth_batch_complete=1"]
     texts = cm_pair(device, server, client, port)
     assert all("err= 0" in text for text in texts), texts
