@@ -1,5 +1,3 @@
-/* Returns the socket to ask by default: $UVERBSD_CONTROL, else the daemon's. */
-const char *uvd_ask_control(void);
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Helpers of the uverbsctl commands that change something: the option --control, and a request on the control socket.
@@ -9,6 +7,8 @@ const char *uvd_ask_control(void);
 
 #include <jansson.h>
 
+/* Returns the socket to ask by default: $UVERBSD_CONTROL, else the daemon's. */
+const char *uvd_ask_control(void);
 /*
  * Parses --control, --run and --help up to the first argument that is not an option. Sets *control to the path of the socket
  * to ask. Returns the index of that argument, or -1 to exit with *status: a message or `usage` has been printed.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The source of a parse tree for a command of uverbsctl: this build, or the node of a device, which it finds by name. */
+#include "../daemon/ask.h"
 #include "backends/backends.h"
 #include "cm/cm.h"
 #include "control/control.h"
@@ -146,16 +147,25 @@ static unsigned int find_node(const char *sysfs, const char *device, char node[P
 	return found;
 }
 
-static unsigned int find_by_daemon(const char *control, const char *device, char node[PATH_MAX])
+/* Stores the sysfs directory that a daemon publishes. Returns false if there is no such daemon. */
+static bool sysfs_of_daemon(const char *control, char path[PATH_MAX])
 {
 	char *line = uvd_control_ask(control, "status");
 	json_t *status = line ? json_loads(line, 0, NULL) : NULL;
 	const char *sysfs = json_string_value(json_object_get(status, "sysfs"));
-	unsigned int found = sysfs ? find_node(sysfs, device, node) : 0;
 
+	if (sysfs)
+		snprintf(path, PATH_MAX, "%s", sysfs);
 	json_decref(status);
 	free(line);
-	return found;
+	return sysfs;
+}
+
+static unsigned int find_by_daemon(const char *control, const char *device, char node[PATH_MAX])
+{
+	char sysfs[PATH_MAX];
+
+	return sysfs_of_daemon(control, sysfs) ? find_node(sysfs, device, node) : 0;
 }
 
 static const char *sysfs_path(void)
@@ -169,18 +179,14 @@ bool uvd_view_guess(struct uvd_tree_view *view, const char *node)
 {
 	static const char folder[] = "/dev/infiniband/";
 	const struct uvd_persona *persona;
-	char path[PATH_MAX], name[64];
-	FILE *file;
+	char sysfs[PATH_MAX], name[64];
 	bool known;
 
 	if (strncmp(node, folder, strlen(folder)))
 		return false;
-	snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s/ibdev", sysfs_path(), node + strlen(folder));
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	known = fscanf(file, "%63s", name) == 1;
-	fclose(file);
+	node += strlen(folder);
+	known = read_ibdev(sysfs_path(), node, name) ||
+		(sysfs_of_daemon(uvd_ask_control(), sysfs) && read_ibdev(sysfs, node, name));
 	for (unsigned int i = 0; known && (persona = uvd_persona_at(i)); i++)
 		if (!strncmp(name, persona->name, strlen(persona->name)))
 			view->driver_id = persona->driver_id;
@@ -211,19 +217,10 @@ static unsigned int each_ibdev(const char *sysfs, void (*each)(void *arg, const 
 
 void uvd_nodes_each(const char *control, void (*each)(void *arg, const char *name), void *arg)
 {
-	const char *sysfs;
-	json_t *status;
-	char *line;
+	char sysfs[PATH_MAX];
 
-	if (each_ibdev(sysfs_path(), each, arg))
-		return;
-	line = uvd_control_ask(control, "status");
-	status = line ? json_loads(line, 0, NULL) : NULL;
-	sysfs = json_string_value(json_object_get(status, "sysfs"));
-	if (sysfs)
+	if (!each_ibdev(sysfs_path(), each, arg) && sysfs_of_daemon(control, sysfs))
 		each_ibdev(sysfs, each, arg);
-	json_decref(status);
-	free(line);
 }
 
 int uvd_node_find(const char *who, const char *control, const char *device, char node[PATH_MAX])
