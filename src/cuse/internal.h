@@ -129,6 +129,7 @@ struct uvd_cuse {
 	atomic_uint readers;
 	unsigned int least_readers, ticks; /* uvd_cuse_tick(): the minimum of readers in so many ticks */
 	unsigned long served_before; /* requests, by workers that are gone */
+	atomic_ulong served_mapped; /* requests on the node's files that came through the channel of queues */
 	struct worker workers[MAX_WORKERS];
 };
 

@@ -400,13 +400,21 @@ static void queues_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 	fuse_reply_none(req);
 }
 
+/* Counts a request at the file's device: the channel is that of all devices. */
+static void queues_count(const struct fuse_file_info *fi)
+{
+	atomic_fetch_add_explicit(&((struct cuse_file *)fi->fh)->cuse->served_mapped, 1, memory_order_relaxed);
+}
+
 static void queues_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
+	queues_count(fi);
 	uvd_cuse_operations.release(req, fi);
 }
 
 static void queues_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
+	queues_count(fi);
 	uvd_cuse_operations.read(req, size, off, fi);
 }
 
@@ -414,12 +422,14 @@ static void queues_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, 
 static void queues_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
 			 struct fuse_file_info *fi)
 {
+	queues_count(fi);
 	uvd_cuse_operations.write(req, data, size, 0, fi);
 }
 
 static void queues_ioctl(fuse_req_t req, fuse_ino_t ino, int cmd, void *arg, struct fuse_file_info *fi,
 			 unsigned int flags, const void *in, size_t in_size, size_t out_size)
 {
+	queues_count(fi);
 	uvd_cuse_operations.ioctl(req, cmd, arg, fi, flags, in, in_size, out_size);
 }
 
