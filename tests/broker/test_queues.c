@@ -32,7 +32,20 @@ static void server_answer(const struct fuse_in_header *in, int err, const void *
 	(void)!writev(queues.channel, v, size ? 2 : 1);
 }
 
-/* Answers with a file of this type, and with a link to `target`. number: of the memory behind it. */
+/* Asks for memory of the caller's that the command's number does not name, as a server of unrestricted ioctl() may. */
+static void server_answer_retry(const struct fuse_in_header *in)
+{
+	const struct fuse_ioctl_in *call = (const void *)(in + 1);
+	const struct {
+		struct fuse_ioctl_out out;
+		struct fuse_ioctl_iovec all[2];
+	} answer = { { .flags = FUSE_IOCTL_RETRY, .in_iovs = 1, .out_iovs = 1 },
+		     { { call->arg, 64 }, { call->arg, 64 } } };
+
+	server_answer(in, 0, &answer, sizeof(answer));
+}
+
+/* Answers with a file of this type, and with a link to `target`; does not answer OPEN if number is -1. number: of the memory behind it. */
 static void server_main(mode_t type, const char *target, int number)
 {
 	const struct fuse_entry_out entry = { .nodeid = 7,
@@ -47,8 +60,12 @@ static void server_main(mode_t type, const char *target, int number)
 			server_answer(in, 0, &entry, sizeof(entry));
 		else if (in->opcode == FUSE_LOOKUP)
 			server_answer(in, -ENOENT, NULL, 0);
+		else if (in->opcode == FUSE_OPEN && number < 0)
+			continue;
 		else if (in->opcode == FUSE_OPEN)
 			server_answer(in, 0, &open, sizeof(open));
+		else if (in->opcode == FUSE_IOCTL)
+			server_answer_retry(in);
 		else if (in->opcode == FUSE_READLINK)
 			server_answer(in, 0, target, strlen(target));
 		else if (in->opcode == FUSE_RELEASE)
@@ -254,6 +271,91 @@ START_TEST(test_file_of_another_file_system_is_refused)
 }
 END_TEST
 
+START_TEST(test_server_gets_no_memory_of_a_caller_s_by_ioctl)
+{
+	int memfd, number = uvd_queue_files_back(&queues, &memfd), fd;
+	pid_t server = server_start(S_IFREG, "", number);
+	char secret[64] = "secret", before[64];
+
+	memcpy(before, secret, sizeof(before));
+	fd = open_five();
+	ck_assert_int_ge(fd, 0);
+	ck_assert(ioctl(fd, 0x5401, secret) < 0 && errno == EIO);
+	ck_assert_mem_eq(secret, before, sizeof(secret));
+	close(fd);
+	server_end(server);
+}
+END_TEST
+
+START_TEST(test_notification_changes_no_memory_of_a_file)
+{
+	int memfd, number = uvd_queue_files_back(&queues, &memfd), fd;
+	pid_t server = server_start(S_IFREG, "", number);
+	const struct fuse_notify_store_out store = { .nodeid = 7, .offset = 8192, .size = 4 };
+	const struct fuse_notify_inval_inode_out gone = { .ino = 7, .len = -1 };
+	struct fuse_out_header out = { .error = FUSE_NOTIFY_STORE, .len = sizeof(out) + sizeof(store) + 4 };
+	struct iovec v[] = { { &out, sizeof(out) }, { (void *)&store, sizeof(store) }, { "evil", 4 } };
+	char *memory;
+
+	fd = open_five();
+	ck_assert_int_ge(fd, 0);
+	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 8192);
+	ck_assert_ptr_ne(memory, MAP_FAILED);
+	memcpy(memory, "good", 4);
+	(void)!writev(queues.channel, v, 3);
+	ck_assert_mem_eq(memory, "good", 4);
+	out = (struct fuse_out_header){ .error = FUSE_NOTIFY_INVAL_INODE, .len = sizeof(out) + sizeof(gone) };
+	v[1] = (struct iovec){ (void *)&gone, sizeof(gone) };
+	ck_assert_int_eq(writev(queues.channel, v, 2), out.len);
+	ck_assert_mem_eq(memory, "good", 4);
+	memcpy(memory, "more", 4);
+	ck_assert_int_eq(pwrite(fd, "less", 4, 8196), 4);
+	ck_assert_mem_eq(memory, "moreless", 8);
+	munmap(memory, 4096);
+	close(fd);
+	server_end(server);
+}
+END_TEST
+
+START_TEST(test_server_without_privileges_registers_no_memory)
+{
+	struct {
+		int32_t fd;
+		uint32_t flags;
+		uint64_t padding;
+	} backing = { .fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC) };
+	pid_t pid = fork();
+	int status;
+
+	ck_assert_int_ge(backing.fd, 0);
+	if (!pid)
+		_exit(!setresuid(65534, 65534, 65534) && ioctl(queues.channel, _IOW(229, 1, backing), &backing) < 0 &&
+				      errno == EPERM
+			      ? 0
+			      : 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status) && !WEXITSTATUS(status));
+	close(backing.fd);
+}
+END_TEST
+
+/* Not even SIGKILL ends its wait, once the server has read the request. */
+START_TEST(test_process_whose_open_is_never_answered_ends_with_the_channel)
+{
+	pid_t server = server_start(S_IFREG, "", -1), opener = fork();
+	int status;
+
+	if (!opener)
+		_exit(open_five() < 0 ? 0 : 1);
+	usleep(50000);
+	ck_assert_int_eq(waitpid(opener, &status, WNOHANG), 0);
+	ck_assert_int_eq(kill(opener, SIGKILL), 0);
+	uvd_queue_files_end(&queues);
+	ck_assert_int_eq(waitpid(opener, &status, 0), opener);
+	server_end(server);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("queues");
@@ -278,5 +380,9 @@ int main(void)
 	tcase_add_loop_test(t, test_link_is_not_followed, 0, 5);
 	tcase_add_loop_test(t, test_what_is_no_regular_file_is_refused, 0, 5);
 	tcase_add_test(t, test_file_of_another_file_system_is_refused);
+	tcase_add_test(t, test_server_gets_no_memory_of_a_caller_s_by_ioctl);
+	tcase_add_test(t, test_notification_changes_no_memory_of_a_file);
+	tcase_add_test(t, test_server_without_privileges_registers_no_memory);
+	tcase_add_test(t, test_process_whose_open_is_never_answered_ends_with_the_channel);
 	return run_suite("queues", t);
 }
