@@ -47,12 +47,14 @@ static bool options_are_quiet(const char *text, size_t size)
 
 static void options_parse(unsigned int whose, int argc, char **argv)
 {
+	const struct uvd_option_machine unknown = {};
+	const struct uvd_option_place place = { .machine = &unknown, .index = 3, .nth = 3 };
 	struct uvd_options o;
 
 	if (whose == 2) {
-		if (!uvd_options_parse_device(&o, false, NULL, NULL, 3, argc, argv))
+		if (!uvd_options_parse_device(&o, &place, argc, argv))
 			uvd_options_free(&o);
-	} else if (uvd_options_parse(&o, whose ? UVD_PROGRAM_RUN : UVD_PROGRAM_DAEMON, "", argc, argv) < 0) {
+	} else if (uvd_options_parse(&o, whose ? UVD_PROGRAM_RUN : UVD_PROGRAM_DAEMON, NULL, "", argc, argv) < 0) {
 		if (!o.num_devices || o.num_devices > UVD_MAX_DEVICES)
 			abort();
 		uvd_options_free(&o);

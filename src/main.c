@@ -11,7 +11,7 @@
 static const char usage[] =
 	"uverbsd [OPTION...]\n"
 	"\n"
-	"  uverbsd                                     one device, hfi1_0, until it is interrupted\n"
+	"  uverbsd                                     one device, rxe0 or (before Linux 6.9) hfi1_0, until it is interrupted\n"
 	"  uverbsd --devices 2 --ports 2               two of two ports each\n"
 	"  uverbsd --separate no                       one process with root's rights serves the clients, for a debugger";
 
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 	mallopt(M_ARENA_MAX, 2);
 	/* Each worker has a buffer for the longest request. Of most of them only the first page is used. */
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-	status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, usage, argc, argv);
+	status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, uvd_daemon_can_map, usage, argc, argv);
 	if (status >= 0)
 		return status;
 	if (options.first_arg < argc) {

@@ -18,7 +18,7 @@ int uvd_cmd_run(int argc, char **argv)
 {
 	struct uvd_options o;
 	struct uvd_run_options run;
-	int status = uvd_options_parse(&o, UVD_PROGRAM_RUN, run_usage, argc, argv);
+	int status = uvd_options_parse(&o, UVD_PROGRAM_RUN, NULL, run_usage, argc, argv);
 
 	if (status >= 0)
 		return status;

@@ -13,6 +13,7 @@
 #include "broker/node.h"
 #include "broker/owners.h"
 #include "broker/privilege.h"
+#include "broker/queues.h"
 #include "broker/register.h"
 #include "broker/serve.h"
 #include "broker/way.h"

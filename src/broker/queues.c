@@ -201,6 +201,26 @@ static int queues_begin(struct uvd_queue_files *q)
 	return err;
 }
 
+int uvd_queue_files_look(void)
+{
+	struct uvd_queue_files q;
+	int err;
+
+	uvd_queue_files_init(&q);
+	err = queues_begin(&q);
+	uvd_queue_files_end(&q);
+	return err;
+}
+
+void uvd_queue_files_say(int err, struct uvd_log *log)
+{
+	uvd_logf(
+		log, err == -EOPNOTSUPP ? UVD_INFO : UVD_ERR,
+		"no mapped queues, so each post and poll is a call: %s; programs get them over CUSE with Linux 6.9 or later that has "
+		"CONFIG_FUSE_PASSTHROUGH, and `uverbsctl run` has them everywhere",
+		uvd_errno_name(err));
+}
+
 int uvd_queue_files_begin(struct uvd_queue_files *q, struct uvd_log *log)
 {
 	int err = q->channel >= 0 ? 0 : queues_begin(q);
@@ -208,10 +228,7 @@ int uvd_queue_files_begin(struct uvd_queue_files *q, struct uvd_log *log)
 	if (!err)
 		return 0;
 	uvd_queue_files_end(q);
-	uvd_logf(log, err == -EOPNOTSUPP ? UVD_INFO : UVD_ERR,
-		 "no file system of queues: %s; programs get mapped queues over CUSE with Linux 6.9 or later that has "
-		 "CONFIG_FUSE_PASSTHROUGH, and `uverbsctl run` has them everywhere",
-		 uvd_errno_name(err));
+	uvd_queue_files_say(err, log);
 	return err;
 }
 

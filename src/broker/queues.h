@@ -30,6 +30,10 @@ void uvd_queue_files_init(struct uvd_queue_files *q);
 /* Ends the file system: all calls on open files fail with ENOTCONN, and write() with EPERM. What clients have mapped stays. */
 void uvd_queue_files_end(struct uvd_queue_files *q);
 
+/* Can a file system be made here? Makes one, and ends it. Returns 0; -EOPNOTSUPP: the kernel has no passthrough; or another negative errno. */
+int uvd_queue_files_look(void);
+/* Says in the log that there are no mapped queues, why, and what to do. */
+void uvd_queue_files_say(int err, struct uvd_log *log);
 /* Makes the file system, unless there is one. Returns 0; -EOPNOTSUPP: the kernel has no passthrough; or another negative errno, logged. */
 int uvd_queue_files_begin(struct uvd_queue_files *q, struct uvd_log *log);
 /*

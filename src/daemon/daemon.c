@@ -175,6 +175,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	uvd_fleet_init(&d->fleet, &d->engine, d->log, &uvd_daemon_fleet_ops, d);
 	d->fleet.addresses = d->addresses;
 	d->fleet.wire = d->wire;
+	d->fleet.machine = options->machine;
 	if (!start_loop(d) || !d->machine->begin(d))
 		return false;
 	d->grants = uvd_grants_new(options->grant_fds, d->privilege, d->log);

@@ -5,6 +5,8 @@
 
 struct uvd_options;
 
+/* Can clients map the queues of a daemon's devices? For uvd_options_parse(). Returns 0 or a negative errno. */
+int uvd_daemon_can_map(void);
 /* Serves until a signal ends it. Returns the exit status; the log says why it is not 0. */
 int uvd_daemon_main(const struct uvd_options *options);
 

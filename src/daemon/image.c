@@ -143,13 +143,16 @@ static void image_write_wire(const struct uvd_wire_options *wire, char *text, si
 
 int uvd_image_exec(const struct uvd_image *p, int sock, int control, const struct uvd_slots *slots, struct uvd_log *log)
 {
-	char **argv = calloc(p->options->argc + 3, sizeof(*argv));
-	char wire[UVD_WIRE_TEXT + 64];
+	char **argv = calloc(p->options->argc + 4, sizeof(*argv));
+	char wire[UVD_WIRE_TEXT + 64], machine[UVD_MACHINE_TEXT], told[UVD_MACHINE_TEXT + 32];
 	int exe = p->exe, num = 0;
 
 	if (argv && image_place_fds(p, sock, control, slots, &exe)) {
 		argv[num++] = p->options->argv[0];
 		argv[num++] = "--internal-engine";
+		uvd_options_machine_text(&p->options->machine, machine);
+		snprintf(told, sizeof(told), "--internal-machine=%s", machine);
+		argv[num++] = told;
 		if (p->options->wire.num) {
 			image_write_wire(&p->options->wire, wire, sizeof(wire));
 			argv[num++] = wire;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "broker/broker.h"
 #include "control/control.h"
+#include "daemon/daemon.h"
 #include "daemon/internal.h"
 #include "persona/persona.h"
 #include "sysfs/sysfs.h"
@@ -553,11 +554,18 @@ static int serve_as_broker(struct separate *s)
 	if (s->control < 0)
 		return 1;
 	separate_warn_of_user(s);
+	if (s->options->machine.unmapped)
+		uvd_queue_files_say(s->options->machine.unmapped, s->log);
 	status = start_broker(s, &is_engine);
 	close(s->control);
 	if (!is_engine)
 		unlink(s->options->control);
 	return status;
+}
+
+int uvd_daemon_can_map(void)
+{
+	return uvd_queue_files_look();
 }
 
 int uvd_daemon_separate(const struct uvd_options *options)

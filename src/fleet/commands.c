@@ -42,28 +42,53 @@ static json_t *device_try(struct uvd_fleet *f, const struct uvd_options *o)
 	return device_tried(f, config->ibdev, replugs, answer);
 }
 
-/*
- * Adds a device. It gets the defaults of the lowest index whose name is free; a name among the options is the name for
- * every index.
- */
+/* Has a device of another name this GUID? One that was removed can come back. */
+static bool fleet_has_guid(const struct uvd_fleet *f, const struct uvd_device_config *config)
+{
+	const struct uvd_device_config *other;
+
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++) {
+		other = &f->ops->place(f->arg, i)->config;
+		if (other->ibdev[0] && strcmp(other->ibdev, config->ibdev) && other->node_guid == config->node_guid)
+			return true;
+	}
+	return false;
+}
+
+/* Parses the options so that name and GUID are free, if they do not name taken ones. Returns NULL, or the refusal. */
+static json_t *device_parse(struct uvd_fleet *f, struct uvd_options *o, char **words, int num)
+{
+	struct uvd_option_place place = { .machine = &f->machine,
+					  .plugins = f->engine->plugins,
+					  .wire = &f->wire.options };
+
+	while (!uvd_options_parse_device(o, &place, num, words)) {
+		const struct uvd_device_config *config = &o->devices[0];
+		const bool has_name = uvd_fleet_find(f, config->ibdev), has_guid = fleet_has_guid(f, config);
+
+		/* A GUID that the options name is the same for each index. */
+		if (!has_name && (!has_guid || place.index == UVD_MAX_DEVICES))
+			return NULL;
+		uvd_options_free(o);
+		place.nth += has_name;
+		place.index += !has_name;
+		if (place.nth == UVD_MAX_DEVICES)
+			return uvd_control_refuse("such a device exists already");
+	}
+	return uvd_control_refuse("these are not the options of a device");
+}
+
+/* Adds a device. Of names and GUIDs that the options leave open it gets the lowest that are free. */
 static json_t *device_make(struct uvd_fleet *f, char **words, int num)
 {
 	struct uvd_options o;
-	json_t *answer;
+	json_t *answer = device_parse(f, &o, words, num);
 
-	for (unsigned int index = 0; index < UVD_MAX_DEVICES; index++) {
-		if (uvd_options_parse_device(&o, f->ops->maps_queues, f->engine->plugins, &f->wire.options, index, num,
-					     words))
-			return uvd_control_refuse("these are not the options of a device");
-		if (uvd_fleet_find(f, o.devices[0].ibdev)) {
-			uvd_options_free(&o);
-			continue;
-		}
-		answer = device_try(f, &o);
-		uvd_options_free(&o);
+	if (answer)
 		return answer;
-	}
-	return uvd_control_refuse("such a device exists already");
+	answer = device_try(f, &o);
+	uvd_options_free(&o);
+	return answer;
 }
 
 /* Adds a device that was removed. */

@@ -16,6 +16,7 @@
 #include "core/core.h"
 #include "fleet/status.h"
 #include "fleet/wire.h"
+#include "options/options.h"
 #include "sysfs/sysfs.h"
 
 struct uvd_control;
@@ -64,7 +65,6 @@ struct uvd_fleet_ops {
 	json_t *(*status)(void *arg); /* answers `status`, or NULL: later */
 	/* Stores the name of a process's program, or "". On any thread; may block. */
 	void (*program)(void *arg, pid_t pid, char *name, size_t size);
-	bool maps_queues; /* clients can map the devices */
 };
 
 /* A device that a filter has removed, and that comes back. */
@@ -95,6 +95,7 @@ struct uvd_fleet {
 	struct ev_async on_replug;
 	struct uvd_fleet_addresses addresses;
 	struct uvd_fleet_wire wire; /* set before the first device is added */
+	struct uvd_option_machine machine; /* likewise */
 	struct ev_timer adapters; /* looks for devices whose adapter is gone; runs if a device has had an adapter */
 	struct uvd_fleet_back backs[UVD_MAX_DEVICES];
 	struct uvd_control *control;

@@ -83,7 +83,8 @@ struct setting {
 struct parser {
 	struct uvd_options *o;
 	enum uvd_program program;
-	bool maps_queues; /* clients can map the devices */
+	int (*can_map)(void); /* NULL: queues cannot be mapped */
+	const struct uvd_option_machine *machine; /* that is known already; NULL: it is looked at */
 	const char *name; /* argv[0], for messages */
 	struct setting *settings;
 	unsigned int num_settings;
@@ -97,6 +98,7 @@ struct parser {
 	char *section; /* FILE of the file's current section [plugin FILE]; NULL: it is another section */
 	unsigned int own_lids; /* added to the default LIDs */
 	unsigned int first_index; /* device 0 gets the defaults of a device of this index */
+	unsigned int first_nth; /* the number in its default name */
 	int line;
 	FILE *file;
 	bool failed;
@@ -153,8 +155,38 @@ const char *uvd_option_set_known_wire(const struct uvd_option_row *row, void *ba
 void uvd_option_wire_begin(const struct uvd_wire_options *w, struct uvd_device_config *config, unsigned int index);
 /* Puts the wire's addresses first. Returns NULL, or a message that says what is wrong with the device's options. */
 const char *uvd_option_wire_end(const struct uvd_wire_options *w, struct uvd_device_config *config);
+/* Gives a device's ports what those of Ethernet have, and the address that each engine has for itself. */
+void uvd_option_device_is_ethernet(struct uvd_device_config *config);
 /* rows.c: gives the port what a port of Ethernet has: no LIDs, and only the default partition key. */
 void uvd_option_port_is_ethernet(struct uvd_port_config *port);
+
+/* Stores a setting in the struct of its row's scope. Reports what is wrong with it. */
+void uvd_setting_apply(struct parser *p, const struct setting *s, void *base, unsigned int nth);
+
+/* ---- personas.c -------------------------------------------------------------------------------------------------- */
+
+/* Returns how many devices --personas names. */
+unsigned int uvd_option_num_listed(const struct uvd_options *o);
+/* Returns how many devices the options speak of; one without any. */
+unsigned int uvd_option_num_described(const struct parser *p);
+/*
+ * Finds the device's persona, which decides the defaults of its other options; the default one if that which is named is none. is_soft: has
+ * it the backend `soft`?
+ */
+const struct uvd_persona *uvd_option_find_persona(struct parser *p, int device, bool *is_soft);
+/* Names the device. Names count for each persona: --personas rxe,hfi1 makes rxe0 and hfi1_0. Call it in the order of the devices. */
+void uvd_option_name_device(const struct parser *p, int device, const struct uvd_persona *persona);
+/* One of Ethernet in --personas makes all devices so, or they could not reach each other. */
+bool uvd_option_list_has_ethernet(const struct parser *p);
+void uvd_option_check_personas(struct parser *p);
+
+/* ---- machine.c --------------------------------------------------------------------------------------------------- */
+
+/* In an engine process: what its broker says of the machine, as uvd_options_machine_text() writes it. */
+const char *uvd_option_set_known_machine(const struct uvd_option_row *row, void *base, const char *text,
+					 unsigned int nth);
+/* Finds out what the machine has, for the options of this program, unless a broker has told. */
+void uvd_option_machine_look(struct parser *p);
 
 /* ---- plugins.c --------------------------------------------------------------------------------------------------- */
 

@@ -88,7 +88,7 @@ static void print_help(enum uvd_program program, const char *usage)
 
 /* ---- settings ---------------------------------------------------------------------------------------------------- */
 
-static void setting_apply(struct parser *p, const struct setting *s, void *base, unsigned int nth)
+void uvd_setting_apply(struct parser *p, const struct setting *s, void *base, unsigned int nth)
 {
 	const struct uvd_option_row *row = s->row;
 	const char *wrong = row->text ? row->text->wrong(s->text) : row->set(row, base, s->text, nth);
@@ -134,7 +134,7 @@ static int give_help(struct parser *p, const char *usage)
 	print_help(p->program, usage);
 	for (unsigned int i = 0; i < p->num_settings; i++)
 		if (p->settings[i].row->is_plugin)
-			setting_apply(p, &p->settings[i], p->o, 0);
+			uvd_setting_apply(p, &p->settings[i], p->o, 0);
 	if (!p->failed && !uvd_options_open_plugins(p->o, error))
 		uvd_opt_fail(p, 0, "--plugin %s", error);
 	if (!p->failed)
@@ -208,66 +208,23 @@ static void apply_program(struct parser *p)
 
 	for (i = 0; i < p->num_settings; i++)
 		if (p->settings[i].row->scope == UVD_SCOPE_PROGRAM || p->settings[i].row->scope == UVD_SCOPE_LIMIT)
-			setting_apply(p, &p->settings[i], o, 0);
+			uvd_setting_apply(p, &p->settings[i], o, 0);
 	/* `devices` was not set. */
 	if (!o->num_devices)
-		o->num_devices = p->last_device + 1 > 1 ? p->last_device + 1 : 1;
+		o->num_devices = uvd_option_num_described(p);
+	if (o->num_devices < uvd_option_num_listed(o))
+		uvd_opt_fail(p, 0, "--personas: it names %u devices, and `devices` says %u", uvd_option_num_listed(o),
+			     o->num_devices);
 	for (i = 0; i < p->num_settings; i++)
 		if (p->settings[i].device >= (int)o->num_devices)
 			uvd_opt_fail(p, p->settings[i].line, "there is no device %d: `devices` says %u",
 				     p->settings[i].device, o->num_devices);
 }
 
-static bool has_prefix(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
-/*
- * Mapped queues are much faster, so rxe is the default where they are possible. But libibverbs recognizes an rxe device
- * by its name: a device with another name is hfi1.
- */
-static const struct uvd_persona *default_persona(const struct parser *p, const struct uvd_device_config *config)
-{
-	const struct uvd_persona *rxe = uvd_persona_find("rxe");
-	const struct uvd_backend *backend = uvd_plugins_backend(p->plugins, config->backend);
-
-	if (p->maps_queues && backend && uvd_backend_maps_queues(backend) &&
-	    (!config->ibdev[0] || has_prefix(config->ibdev, rxe->ibdev_prefix)))
-		return rxe;
-	return uvd_persona_find("hfi1");
-}
-
-/* Finds the persona first: it decides the defaults of the device's other options. */
-static const struct uvd_persona *find_persona(struct parser *p, int device, bool *is_soft)
-{
-	struct uvd_device_config config = { .backend = "soft" };
-	const struct setting *s;
-
-	for (s = p->settings; s < p->settings + p->num_settings; s++)
-		if (s->row->decides_persona && (s->device < 0 || s->device == device))
-			setting_apply(p, s, &config, 0);
-	*is_soft = !strcmp(config.backend, "soft");
-	return uvd_plugins_persona(p->plugins, config.persona) ?: default_persona(p, &config);
-}
-
-static bool machine_has_ipv6_loopback(void)
-{
-	const struct sockaddr_in6 sa = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
-	int sock = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	const bool has = sock >= 0 && !bind(sock, (const void *)&sa, sizeof(sa));
-
-	if (sock >= 0)
-		close(sock);
-	return has;
-}
-
 /* Gives the ports of a device with IP GIDs the other address that each machine with IPv6 has. */
 static void apply_ipv6_loopback(struct uvd_device_config *config)
 {
-	const bool has_ip_gid = IN6_IS_ADDR_V4MAPPED(config->ports[0].gids[0].raw);
-
-	if (!has_ip_gid || !machine_has_ipv6_loopback())
+	if (!IN6_IS_ADDR_V4MAPPED(config->ports[0].gids[0].raw))
 		return;
 	for (unsigned int port = 0; port < UVD_MAX_PORTS; port++) {
 		config->ports[port].gids[1] = (union ibv_gid){ .raw = { [15] = 1 } };
@@ -288,24 +245,26 @@ static void apply_device(struct parser *p, int device)
 	struct uvd_device_config *config = &p->o->devices[device];
 	const struct setting *s, *end = p->settings + p->num_settings;
 	bool is_on_wire;
-	const struct uvd_persona *persona = find_persona(p, device, &is_on_wire);
+	const struct uvd_persona *persona = uvd_option_find_persona(p, device, &is_on_wire);
 	unsigned int port, nth;
 
 	is_on_wire = is_on_wire && p->o->wire.num;
 	uvd_config_default(config, persona, p->first_index + device);
+	uvd_option_name_device(p, device, persona);
+	if (uvd_option_list_has_ethernet(p))
+		uvd_option_device_is_ethernet(config);
 	if (is_on_wire)
 		uvd_option_wire_begin(&p->o->wire, config, p->first_index + device);
-	/* In its sandbox a daemon's engine process makes no socket: a device that is added there has one GID. */
-	if (p->maps_queues || persona->queues)
+	if (p->o->machine.has_ipv6 && (p->o->machine.is_private || persona->queues || uvd_option_list_has_ethernet(p)))
 		apply_ipv6_loopback(config);
 	config->number = p->o->first_number < 0 ? -1 : p->o->first_number + device;
 	for (port = 0; port < UVD_MAX_PORTS; port++)
 		if (config->ports[port].lid)
 			config->ports[port].lid += p->own_lids;
-	config->memlock = p->maps_queues ? UVD_MEMLOCK_UNLIMITED : UVD_MEMLOCK_CLIENT;
+	config->memlock = p->o->machine.is_private ? UVD_MEMLOCK_UNLIMITED : UVD_MEMLOCK_CLIENT;
 	for (s = p->settings; s < end; s++)
 		if (s->row->scope == UVD_SCOPE_DEVICE && (s->device < 0 || s->device == device))
-			setting_apply(p, s, config, s->device < 0 ? device : 0);
+			uvd_setting_apply(p, s, config, s->device < 0 ? device : 0);
 	for (s = p->settings; s < end; s++) {
 		if (s->row->scope != UVD_SCOPE_PORT || (s->device >= 0 && s->device != device))
 			continue;
@@ -315,30 +274,11 @@ static void apply_device(struct parser *p, int device)
 		for (port = 0; port < config->num_ports; port++) {
 			nth = s->device < 0 ? device * config->num_ports + port : port;
 			if (s->port < 0 || s->port == (int)port + 1)
-				setting_apply(p, s, &config->ports[port], s->port < 0 ? nth : 0);
+				uvd_setting_apply(p, s, &config->ports[port], s->port < 0 ? nth : 0);
 		}
 	}
 	if (is_on_wire && !p->failed)
 		apply_wire(p, config);
-}
-
-static void check_personas(struct parser *p)
-{
-	for (unsigned int i = 0; i < p->o->num_devices; i++) {
-		const struct uvd_persona *persona = uvd_plugins_persona(p->plugins, p->o->devices[i].persona);
-		const char *name = p->o->devices[i].ibdev;
-
-		if (!persona)
-			continue;
-		if (p->program == UVD_PROGRAM_DAEMON && persona->queues && !p->o->separate)
-			uvd_opt_fail(p, 0, "persona %s maps queues, which needs two processes: not with --separate no",
-				     persona->name);
-		/* Without a modalias libibverbs recognizes the device by its name. */
-		if (!*persona->modalias && !has_prefix(name, persona->ibdev_prefix))
-			uvd_opt_fail(p, 0,
-				     "device %s: libibverbs knows persona %s by its name, which has to begin with %s",
-				     name, persona->name, persona->ibdev_prefix);
-	}
 }
 
 static void check_wire(struct parser *p)
@@ -449,7 +389,7 @@ static void put_file_first(struct parser *p)
 
 	for (i = 0; i < n; i++)
 		if (command_line[i].row->is_file || !command_line[i].row->help)
-			setting_apply(p, &command_line[i], p->o, 0);
+			uvd_setting_apply(p, &command_line[i], p->o, 0);
 	if (p->o->engine && p->o->config[0])
 		snprintf(p->o->config, sizeof(p->o->config), "/proc/self/fd/%d", UVD_ENGINE_CONFIG);
 	if (!p->o->config[0] || p->failed)
@@ -487,12 +427,16 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 	options_set_defaults(o, p->program);
 	if (p->wire)
 		o->wire = *p->wire;
+	if (p->machine)
+		o->machine = *p->machine;
+	o->machine_is_known = p->machine;
 	o->argc = argc;
 	o->argv = argv;
 	status = read_command_line(p, usage, argc, argv);
 	if (status < 0) {
 		put_file_first(p);
 		apply_program(p);
+		uvd_option_machine_look(p);
 		default_engine_user(p);
 		open_plugins(p);
 		o->devices = p->failed ? NULL : calloc(o->num_devices, sizeof(*o->devices));
@@ -505,7 +449,7 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 		if (!p->failed)
 			check_cpu(p);
 		if (!p->failed)
-			check_personas(p);
+			uvd_option_check_personas(p);
 		if (!p->failed)
 			check_adapters(p);
 		if (!p->failed)
@@ -527,12 +471,13 @@ static unsigned int random_lid(void)
 	return uvd_random(0xbe00); /* so that the LIDs of all devices stay below 0xc000 */
 }
 
-int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv)
+int uvd_options_parse(struct uvd_options *o, enum uvd_program program, int (*can_map)(void), const char *usage,
+		      int argc, char **argv)
 {
 	struct parser p = {
 		.o = o,
 		.program = program,
-		.maps_queues = program == UVD_PROGRAM_RUN,
+		.can_map = can_map,
 		.name = argv[0],
 		.last_device = -1,
 		.own_lids = program == UVD_PROGRAM_RUN ? random_lid() : 0,
@@ -542,21 +487,21 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const cha
 	return options_run_parser(&p, usage, argc, argv);
 }
 
-int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, struct uvd_plugins *plugins,
-			     const struct uvd_wire_options *wire, unsigned int index, int argc, char **argv)
+int uvd_options_parse_device(struct uvd_options *o, const struct uvd_option_place *place, int argc, char **argv)
 {
 	/* Parse as `run`: it has the fewest options beside a device's. */
 	struct parser p = {
 		.o = o,
 		.program = UVD_PROGRAM_RUN,
-		.maps_queues = maps_queues,
+		.machine = place->machine,
 		.name = argv[0],
 		.last_device = -1,
 		.device_only = true,
-		.plugins = plugins,
-		.wire = wire,
-		.checks_names = plugins,
-		.first_index = index,
+		.plugins = place->plugins,
+		.wire = place->wire,
+		.checks_names = place->plugins,
+		.first_index = place->index,
+		.first_nth = place->nth,
 	};
 
 	if (options_run_parser(&p, argv[0], argc, argv) >= 0)

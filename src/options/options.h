@@ -59,11 +59,25 @@ struct uvd_wire_options {
 	uint64_t guid; /* of device 0: random, as peers on other hosts tell engines apart by it; the others count up */
 };
 
-enum { UVD_WIRE_TEXT = UVD_MAX_WIRES * UVD_SOCKET_ADDRESS_TEXT };
+enum { UVD_WIRE_TEXT = UVD_MAX_WIRES * UVD_SOCKET_ADDRESS_TEXT, UVD_MACHINE_TEXT = 24 };
+
+/*
+ * What the defaults of devices depend on, beside their options. A broker finds it out and tells its engine process, which could not in its
+ * sandbox.
+ */
+struct uvd_option_machine {
+	bool is_private; /* the devices are those of a run, which has one user */
+	bool maps_queues; /* clients can map the devices' queues */
+	bool has_ipv6; /* the machine has the address ::1 */
+	int unmapped; /* why clients of a daemon cannot map queues: a negative errno; 0: it was not asked for */
+};
 
 struct uvd_options {
 	/* Both programs. */
+	struct uvd_option_machine machine;
+	bool machine_is_known; /* a broker has told it to this engine process */
 	unsigned int num_devices;
+	char personas[256]; /* of the devices, in their order, with commas between them; "": each has its default */
 	struct uvd_device_config *devices; /* num_devices of them; a number of -1 means the next free one */
 	int first_number; /* -1: not given */
 	struct uvd_account_limits limits; /* of each user */
@@ -112,20 +126,31 @@ struct uvd_options {
 
 /*
  * Parses the command line and the configuration file into *o. `usage` is the text that --help prints after "Usage: ".
+ * can_map: asked by a daemon whether its clients can map queues; returns 0 or a negative errno. NULL: they cannot.
  * Returns -1 to go on; the caller then frees *o with uvd_options_free() and keeps argv. Otherwise returns the exit
  * status: 0 after --help or --version, 2 after an error, which is reported on stderr.
  */
-int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv);
+int uvd_options_parse(struct uvd_options *o, enum uvd_program program, int (*can_map)(void), const char *usage,
+		      int argc, char **argv);
+/* What the options of one more device depend on, beside themselves. */
+struct uvd_option_place {
+	const struct uvd_option_machine *machine; /* of the engine's options */
+	struct uvd_plugins *
+		plugins; /* have the backends and personas; NULL: their names are not checked, as only the daemon knows them */
+	const struct uvd_wire_options *wire; /* of the engine; NULL: none */
+	unsigned int index; /* the device has the default GUID and LIDs of a device of this index */
+	unsigned int nth; /* the number in its default name */
+};
 /*
  * Parses the options of one more device. argv[0] is the prefix of messages; the rest may only be options of a device.
- * maps_queues: clients can map the device. plugins: has the backends and personas; NULL: their names are not checked,
- * as only the daemon knows those of its plug-ins. wire: of the engine; NULL: none. Returns 0: o->devices[0] has the defaults of a device of this index, changed
+ * Returns 0: o->devices[0] has the defaults of a device in this place, changed
  * by the options, and its number is -1 if none was given. The caller frees *o with uvd_options_free(). Returns -1 on
  * error, which is reported on stderr. --help and --version are errors: stdout may be a daemon's.
  */
-int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, struct uvd_plugins *plugins,
-			     const struct uvd_wire_options *wire, unsigned int index, int argc, char **argv);
+int uvd_options_parse_device(struct uvd_options *o, const struct uvd_option_place *place, int argc, char **argv);
 void uvd_options_free(struct uvd_options *o);
+/* Writes what a broker tells its engine process. */
+void uvd_options_machine_text(const struct uvd_option_machine *m, char text[UVD_MACHINE_TEXT]);
 /* Writes the addresses with commas between them. */
 void uvd_options_wire_text(const struct uvd_wire_options *w, char text[UVD_WIRE_TEXT]);
 /* Do both have the same addresses in the same order? */

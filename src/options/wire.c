@@ -285,14 +285,20 @@ bool uvd_options_same_wire(const struct uvd_wire_options *a, const struct uvd_wi
 
 /* ---- devices on the wire ----------------------------------------------------------------------------------------- */
 
-void uvd_option_wire_begin(const struct uvd_wire_options *w, struct uvd_device_config *config, unsigned int index)
+void uvd_option_device_is_ethernet(struct uvd_device_config *config)
 {
 	for (struct uvd_port_config *port = config->ports; port < config->ports + UVD_MAX_PORTS; port++) {
 		uvd_option_port_is_ethernet(port);
 		port->gids[0] = (union ibv_gid){ .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
 		port->num_gids = 1;
-		port->active_mtu = 0;
 	}
+}
+
+void uvd_option_wire_begin(const struct uvd_wire_options *w, struct uvd_device_config *config, unsigned int index)
+{
+	uvd_option_device_is_ethernet(config);
+	for (struct uvd_port_config *port = config->ports; port < config->ports + UVD_MAX_PORTS; port++)
+		port->active_mtu = 0;
 	uvd_config_set_guid(config, w->guid + (uint64_t)index * UVD_MAX_PORTS);
 }
 

@@ -148,7 +148,6 @@ const struct uvd_fleet_ops uvd_run_fleet_ops = {
 	.show_counters = uvd_run_show_port,
 	.status = uvd_run_status,
 	.program = uvd_run_program_name,
-	.maps_queues = true,
 };
 
 struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int number, bool *ours)
@@ -168,6 +167,7 @@ int uvd_run_devices_add(struct uvd_run_engine *e, const struct uvd_run_options *
 {
 	const char *wrong = NULL;
 
+	e->fleet.machine = o->parsed->machine;
 	for (unsigned int i = 0; i < o->num_devices && !wrong; i++) {
 		struct uvd_device_config config = o->devices[i];
 

@@ -8,6 +8,9 @@
 #include "persona/persona.h"
 #include "../suite.h"
 
+static const struct uvd_option_machine daemon_machine = {};
+static const struct uvd_option_place shared = { .machine = &daemon_machine };
+
 static struct uvd_device_config good;
 static struct uvd_plugins *names;
 
@@ -16,7 +19,7 @@ static void make_good(void)
 	char *words[] = { "device", "--name", "new_0", "--ports", "2", "--ucaps", "a,b" };
 	struct uvd_options o;
 
-	ck_assert_int_eq(uvd_options_parse_device(&o, false, NULL, NULL, 0, 7, words), 0);
+	ck_assert_int_eq(uvd_options_parse_device(&o, &shared, 7, words), 0);
 	good = o.devices[0];
 	names = uvd_plugins_new(NULL);
 	uvd_options_free(&o);
@@ -37,7 +40,7 @@ START_TEST(test_device_of_each_persona_is_good)
 	char *words[] = { "device", "--persona", (char *)persona->name };
 	struct uvd_options o;
 
-	ck_assert_int_eq(uvd_options_parse_device(&o, false, NULL, NULL, 0, 3, words), 0);
+	ck_assert_int_eq(uvd_options_parse_device(&o, &shared, 3, words), 0);
 	ck_assert_msg(uvd_options_device_ok(names, &o.devices[0]), "%s", persona->name);
 	uvd_options_free(&o);
 }

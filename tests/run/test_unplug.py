@@ -56,6 +56,21 @@ def test_default_persona_is_that_of_mapped_queues_where_the_backend_has_them(run
     assert "device other: libibverbs knows persona rxe by its name" in r.stderr
 
 
+def test_each_device_that_is_added_has_a_guid_of_its_own(run):
+    """As its name counts for its persona, and another one can have been removed, its number does not tell which GUIDs are free."""
+    own = "cat /sys/class/infiniband/*/node_guid | sort | uniq -c | awk '{print $1}'"
+    r = run.without_persona("sh", "-c", f"for o in '--persona hfi1' '' '--name other' '--persona hfi1'; do {DEVICE} add $o; done; {own}")
+    assert r.stdout == "hfi1_0 uverbs1\nrxe1 uverbs2\nother uverbs3\nhfi1_1 uverbs4\n" + 5 * "1\n", r
+    # A removed device comes back with its own. A new device that takes its name takes that, too.
+    guid = "cat /sys/class/infiniband/{}/node_guid"
+    out, r = sh(run, f"{guid.format('hfi1_0')}; {DEVICE} remove hfi1_0; {DEVICE} add --name other; {DEVICE} add hfi1_0; {own};"
+                     f"{DEVICE} remove hfi1_0; {DEVICE} add --name hfi1_0; {guid.format('hfi1_0')};"
+                     f"{DEVICE} add --guid 0002:c903:00ab:cdef >&2;"
+                     f"{DEVICE} add --name last --guid 0002:c903:00ab:cdef >&2; {own}")
+    lines = out.split("\n")
+    assert lines[0] == lines[8] and lines[4:6] == ["1", "1"] and lines[9:] == ["2", "1", "1", ""], (lines, r)
+
+
 def test_what_cannot_be_is_told(run):
     wrong = {"remove mlx5_0": "no such device", "add hfi1_0": "plugged in already", "add mlx5_0": "was removed",
              "add --name hfi1_0": "such a device", "add --number 0": "device with that number"}

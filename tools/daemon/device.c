@@ -62,6 +62,8 @@ static int device_ask(const char *control, int argc, char **argv)
 /* Parses the options here, too: the daemon's answer does not say what is wrong with them. */
 static bool makes_sense(int argc, char **argv)
 {
+	const struct uvd_option_machine unknown = {};
+	const struct uvd_option_place place = { .machine = &unknown };
 	struct uvd_options o;
 	bool fits;
 
@@ -77,7 +79,7 @@ static bool makes_sense(int argc, char **argv)
 		return false;
 	}
 	argv[0] = "uverbsctl device add";
-	fits = !uvd_options_parse_device(&o, false, NULL, NULL, 0, argc, argv);
+	fits = !uvd_options_parse_device(&o, &place, argc, argv);
 	argv[0] = "add";
 	if (fits)
 		uvd_options_free(&o);
