@@ -57,7 +57,7 @@ def test_connections_of_one_user_push_out_nobody_elses(start):
     d = start("--devices", "2")
     held = Attack("stuck", "page", user=0)
     cuse.wait_for("a call that waits", lambda: d.held().get(USER, {}).get("calls"))
-    remove = subprocess.Popen([cuse.BUILD / "tools" / "uverbsctl", "device", "remove", "hfi1_0"], stdout=subprocess.PIPE)
+    remove = subprocess.Popen([cuse.BUILD / "tools" / "uverbsctl", "device", "remove", cuse.NAMES[0]], stdout=subprocess.PIPE)
     crowd = []
     try:
         time.sleep(0.5)
@@ -73,7 +73,7 @@ def test_connections_of_one_user_push_out_nobody_elses(start):
         assert remove.poll() is None and len(status()["devices"]) == 2
     finally:
         held.end()
-    assert remove.wait(cuse.STUCK) == 0 and b"hfi1_0" in remove.stdout.read()
+    assert remove.wait(cuse.STUCK) == 0 and cuse.NAMES[0].encode() in remove.stdout.read()
     for process in crowd:
         process.close()
     cuse.wait_for("the node's end, after its last file", lambda: len(status(USER)["devices"]) == 1)

@@ -25,7 +25,7 @@ def in_daemon(d):
 
 def others_ping(user=cuse.NOBODY):
     who = dict(env=cuse.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **cuse.ids_of(user))
-    ping = ["ibv_rc_pingpong", "-d", "hfi1_0", "-n", "20"]
+    ping = ["ibv_rc_pingpong", "-d", cuse.NAMES[0], "-n", "20"]
     with subprocess.Popen(ping, **who) as server:
         time.sleep(1)
         client = subprocess.run([*ping, "localhost"], timeout=cuse.STUCK, **who)
@@ -140,7 +140,7 @@ def test_removal_ends_what_waits_for_its_turn(start):
     d = start()
     held = Attack("crowd", "lock", THREADS)
     cuse.wait_for("all of the share", lambda: in_daemon(d) == SHARE)
-    with subprocess.Popen([cuse.BUILD / "tools" / "uverbsctl", "device", "remove", "hfi1_0"], stdout=subprocess.PIPE) as remove:
+    with subprocess.Popen([cuse.BUILD / "tools" / "uverbsctl", "device", "remove", cuse.NAMES[0]], stdout=subprocess.PIPE) as remove:
         time.sleep(1)
         assert remove.poll() is None and not os.path.exists(NODE)
         assert held.end() == f"{THREADS} returned\n"

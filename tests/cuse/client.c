@@ -311,6 +311,7 @@ static struct end make_end(struct ibv_pd *pd)
 	return e;
 }
 
+/* Connects by LID, or to the GID 0 where there are none. */
 static void connect_end(struct ibv_qp *qp, uint32_t peer, uint16_t lid)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
@@ -321,7 +322,8 @@ static void connect_end(struct ibv_qp *qp, uint32_t peer, uint16_t lid)
 				  .dest_qp_num = peer,
 				  .max_dest_rd_atomic = 1,
 				  .min_rnr_timer = 12,
-				  .ah_attr = { .dlid = lid, .port_num = 1 } };
+				  .ah_attr = { .dlid = lid, .port_num = 1, .is_global = !lid } };
+	CHECK(!ibv_query_gid(qp->context, 1, 0, &a.ah_attr.grh.dgid));
 	CHECK(!ibv_modify_qp(qp, &a,
 			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
@@ -331,6 +333,21 @@ static void connect_end(struct ibv_qp *qp, uint32_t peer, uint16_t lid)
 	CHECK(!ibv_modify_qp(qp, &a,
 			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 				     IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+/* As ibv_poll_cq(), which waits. A mapped queue does not tell that its server is gone, but the asynchronous events' file does. */
+static int poll_waiting(struct ibv_context *context, struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	struct pollfd p = { context->async_fd, POLLIN, 0 };
+	unsigned int spins = 0;
+	int n;
+
+	while (!(n = ibv_poll_cq(cq, 1, wc)))
+		if (!(++spins % 1024) && poll(&p, 1, 0) > 0) {
+			errno = EIO;
+			return -1;
+		}
+	return n;
 }
 
 /* Makes RDMA writes of 1 MiB between two QPs of this process, until a call fails. */
@@ -364,8 +381,7 @@ static void mode_loop_transfer(void)
 		errno = ibv_post_send(a.qp, &wr, &bad);
 		if (errno)
 			break;
-		while (!(n = ibv_poll_cq(a.cq, 1, &wc)))
-			;
+		n = poll_waiting(context, a.cq, &wc);
 		if (n < 0)
 			break;
 		CHECK(wc.status == IBV_WC_SUCCESS);

@@ -19,6 +19,10 @@ CLIENT = BUILD / "tests" / "cuse" / "cuse-client"
 OPTIONS = os.environ.get("UVERBSD_OPTIONS", "").split()  # for every daemon: "--separate no", for example
 SEPARATE = "no" not in OPTIONS  # a daemon has two processes, unless its test says otherwise
 ONE_PROCESS = ("--separate", "no")  # for a test that needs it, and says why
+MAPPED = SEPARATE and "hfi1" not in OPTIONS and tuple(int(n) for n in os.uname().release.split(".")[:2]) >= (6, 9)
+PERSONA = "rxe" if MAPPED else "hfi1"  # of devices by default
+NAMES = ["rxe0", "rxe1"] if MAPPED else ["hfi1_0", "hfi1_1"]
+UNMAPPED = ("--persona", "hfi1")  # for a test whose client gets no loan, and so no queues that it can map
 ENGINE_USER = "_uverbsd"
 SYSUSERS = pathlib.Path(__file__).resolve().parents[2] / "contrib" / "sysusers.d" / "uverbsd.conf"
 NOBODY = 65534

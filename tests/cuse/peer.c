@@ -53,6 +53,15 @@ static void to_init(void)
 	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | mask));
 }
 
+/* The way to a QP of this port: by LID, or by GID where there are none. */
+static struct ibv_ah_attr way(void)
+{
+	struct ibv_ah_attr av = { .port_num = 1, .dlid = port.lid, .is_global = !port.lid };
+
+	CHECK(!ibv_query_gid(pd->context, 1, 0, &av.grh.dgid));
+	return av;
+}
+
 static void to_rts(uint32_t dest)
 {
 	struct ibv_qp_attr attr = {
@@ -65,7 +74,7 @@ static void to_rts(uint32_t dest)
 		.retry_cnt = 2,
 		.rnr_retry = 2,
 		.max_rd_atomic = 1,
-		.ah_attr = { .port_num = 1, .dlid = port.lid },
+		.ah_attr = way(),
 	};
 	const bool is_ud = qp->qp_type == IBV_QPT_UD;
 	const int rtr = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
@@ -81,7 +90,7 @@ static void request(bool is_write, uint32_t dest, uint32_t rkey, uint32_t qkey)
 {
 	struct ibv_sge sge = { (uintptr_t)bytes, 64, mr->lkey };
 	struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
-	struct ibv_ah_attr av = { .port_num = 1, .dlid = port.lid };
+	struct ibv_ah_attr av = way();
 	struct ibv_wc wc;
 
 	wr.opcode = is_write ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;

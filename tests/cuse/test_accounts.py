@@ -4,7 +4,7 @@ import errno
 import subprocess
 import sys
 
-from conftest import BUILD, CLIENT, STUCK, environment, run_client, wait_for
+from conftest import BUILD, CLIENT, STUCK, UNMAPPED, environment, run_client, wait_for
 
 NODE = "/dev/infiniband/uverbs0"
 MINE, OTHERS = 1000, 1001
@@ -122,7 +122,7 @@ def test_a_thousand_mapped_users_are_one(start):
 
 
 def test_objects_are_their_files_openers(start):
-    d = start("--limit-pds", "4")
+    d = start("--limit-pds", "4", *UNMAPPED)
     p = subprocess.Popen([CLIENT, "passed-on", "10"], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline() == f"made 4, errno {errno.EAGAIN}\n"
     # The daemon uncharges the caller for a call a moment after the answer.
@@ -144,7 +144,7 @@ def test_limits_are_in_the_file_and_may_hold_for_root(start, tmp_path):
 
 
 def test_without_a_loan_there_is_no_event_file(start):
-    d = start("--limit-loans", "0")
+    d = start("--limit-loans", "0", *UNMAPPED)
     run_client("no-grants")
     assert d.text_of("--limit-loans")
     d.wait_idle()

@@ -6,11 +6,11 @@ import subprocess
 
 import pytest
 
-from conftest import NOBODY, STUCK, environment
+from conftest import NAMES, NOBODY, STUCK, environment
 
 ADDRESS = "192.0.2.9"
 ROCE = ("--link-layer", "ethernet", "--gid", f"::ffff:{ADDRESS},::ffff:127.0.0.1", "--ip", ADDRESS)
-GID = pathlib.Path("/run/uverbsd/sysfs/class/infiniband/hfi1_0/ports/1/gids/0")
+GID = pathlib.Path(f"/run/uverbsd/sysfs/class/infiniband/{NAMES[0]}/ports/1/gids/0")
 MAPPED = "0000:0000:0000:0000:0000:ffff:c000:0209"
 NONE = ":".join(["0000"] * 8)
 
@@ -36,7 +36,7 @@ def next_line(process):
 def test_client_is_told_that_the_gid_of_a_lost_address_goes_and_comes_back(start):
     d = start(*ROCE)
     assert GID.read_text().strip() == MAPPED
-    watch = subprocess.Popen(["stdbuf", "-oL", "ibv_asyncwatch", "-d", "hfi1_0"], env=environment(), user=NOBODY, group=NOBODY,
+    watch = subprocess.Popen(["stdbuf", "-oL", "ibv_asyncwatch", "-d", NAMES[0]], env=environment(), user=NOBODY, group=NOBODY,
                              extra_groups=[], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert "async event FD" in next_line(watch)
     for word, then in ("del", NONE), ("add", MAPPED):

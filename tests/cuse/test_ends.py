@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A client or the daemon ends at any moment: no process hangs, and nothing is left behind."""
 import os
+import pathlib
 import random
 import signal
 import subprocess
@@ -8,11 +9,13 @@ import time
 
 import pytest
 
-from conftest import CLIENT, NOBODY, ONE_PROCESS, STUCK, environment, ids_of, left_behind, serves, start_client, stopped_after, wait_for
+from conftest import (CLIENT, MAPPED, NOBODY, ONE_PROCESS, STUCK, UNMAPPED, environment, ids_of, left_behind, serves, start_client,
+                      stopped_after, wait_for)
 
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 ROUNDS = 5 if LONG else 2
 LOOPS = ["loop-pd", "loop-open", "loop-channel", "loop-transfer"]
+CHANNELS = ["node", *(["queues"] if MAPPED else [])]
 FEW = LOOPS if LONG else LOOPS[2:]  # each call makes a grant; each call accesses the client's memory
 
 
@@ -88,11 +91,20 @@ def test_client_whose_memory_waits_for_ever_holds_nobody_up_and_can_be_killed(st
     d.wait_idle()
 
 
-def test_abort_in_sysfs_ends_the_daemon_and_frees_clients(start):
+def abort(channel):
+    """Ends a node's connection, or that of the machine's only FUSE file system, the files of queues."""
+    connections = pathlib.Path("/sys/fs/fuse/connections")
+    if channel == "queues" and not any(connections.iterdir()):
+        subprocess.run(["mount", "-t", "fusectl", "fusectl", connections], check=True, timeout=STUCK)
+    (file,) = connections.glob("*/abort") if channel == "queues" else [pathlib.Path("/sys/class/cuse/infiniband!uverbs0/abort")]
+    file.write_text("1")
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_abort_in_sysfs_ends_the_daemon_and_frees_clients(start, channel):
     d = start()
     p = start_client("loop-pd")
-    with open("/sys/class/cuse/infiniband!uverbs0/abort", "w") as f:
-        f.write("1")
+    abort(channel)
     assert d.process.wait(STUCK) == 1
     assert p.wait(STUCK) == 0
     assert "aborted from outside" in d.log.read_text()
@@ -100,7 +112,8 @@ def test_abort_in_sysfs_ends_the_daemon_and_frees_clients(start):
 
 
 def test_nothing_is_written_after_an_abort(start, tmp_path):
-    d = start()
+    """Its client makes commands by write(), which a file of queues does not have."""
+    d = start(*UNMAPPED)
     client = subprocess.Popen([CLIENT, "late"], env=environment(), **ids_of(NOBODY), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               text=True)
     assert client.stdout.readline() == "ready\n"
@@ -108,8 +121,7 @@ def test_nothing_is_written_after_an_abort(start, tmp_path):
     with stopped_after(tmp_path, d.serving, "pread64") as stopped:
         client.stdin.write("\n")
         client.stdin.flush()
-    with open("/sys/class/cuse/infiniband!uverbs0/abort", "w") as f:
-        f.write("1")
+    abort("node")
     assert client.stdout.readline() == "ready\n"  # its call has failed
     os.kill(stopped[0], signal.SIGCONT)
     assert d.process.wait(STUCK) == 1

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, NOBODY, STUCK, environment
+from conftest import BUILD, NAMES, NOBODY, STUCK, environment
 
 UVERBSCTL = BUILD / "tools" / "uverbsctl"
 PEER = BUILD / "tests" / "cuse" / "cuse-peer"
@@ -27,7 +27,7 @@ def reader(user, *args):
 
 def fail(user, handle):
     """Has this user destroy a PD that does not exist. Returns the pid of the program."""
-    p = popen(user, "call", "hfi1_0", "PD", "DESTROY", "--handle", str(handle))
+    p = popen(user, "call", NAMES[0], "PD", "DESTROY", "--handle", str(handle))
     _, err = p.communicate(timeout=STUCK)
     assert p.returncode == 1 and "ENOENT" in err, err
     return p.pid

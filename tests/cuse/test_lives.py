@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import (BUILD, ENGINE_USER, NOBODY, NOBODYS_GROUP, ONE_PROCESS, STUCK, left_behind, run_client, start_client,
+from conftest import (BUILD, ENGINE_USER, NAMES, NOBODY, NOBODYS_GROUP, ONE_PROCESS, STUCK, left_behind, run_client, start_client,
                       status_of, wait_for)
 
 NODE = "/dev/infiniband/uverbs0"
@@ -312,7 +312,7 @@ def test_engine_that_cannot_end_is_left_alone(separate, freezer, how):
     freeze, thaw = freezer
     # A removed device that is still open belongs to the dead engine process as well.
     removed = os.open("/dev/infiniband/uverbs1", os.O_RDWR)
-    assert uverbsctl("device", "remove", "hfi1_1").returncode == 0
+    assert uverbsctl("device", "remove", NAMES[1]).returncode == 0
     waiting = start_client("loop-pd")
     freeze(next(int(t) for t in os.listdir(f"/proc/{dead}/task") if int(t) != dead))
     if how == "killed":

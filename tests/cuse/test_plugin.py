@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from conftest import BUILD, STUCK, environment, wait_for
+from conftest import BUILD, PERSONA, STUCK, environment, wait_for
 
 UVERBSCTL = str(BUILD / "tools" / "uverbsctl")
 
@@ -165,7 +165,7 @@ def test_a_device_can_have_the_persona_of_a_plugin_that_was_loaded_later(start, 
     assert ctl(d, "plugin", "load", toy).returncode == 0
     r = ctl(d, "device", "add", "--backend", "toyback", "--persona", "toyface")
     assert r.returncode == 0, r
-    assert [dev["persona"] for dev in d.status()["devices"]] == ["hfi1", "toyface"]
+    assert [dev["persona"] for dev in d.status()["devices"]] == [PERSONA, "toyface"]
 
 
 @pytest.mark.skipif("UVERBSD_SANITIZER" in os.environ, reason="the sanitizers tell of crashes themselves")

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import NOBODY, STUCK, environment, wait_for
+from conftest import NAMES, NOBODY, STUCK, environment, wait_for
 
 USER = dict(user=NOBODY, group=NOBODY, extra_groups=[], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 TABLES = ["/proc/net/tcp", "/proc/net/tcp6"]
@@ -41,8 +41,8 @@ def pingpong(*args):
 @pytest.mark.parametrize("abi", ["ioctl", "write"])
 def test_devinfo_and_devices_show_the_device(start, abi):
     d = start("--abi", abi, "--devices", "2", "--ports", "2")
-    assert "hfi1_0" in run("ibv_devices") and "hfi1_1" in run("ibv_devices")
-    text = run("ibv_devinfo", "-v", "-d", "hfi1_1")
+    assert NAMES[0] in run("ibv_devices") and NAMES[1] in run("ibv_devices")
+    text = run("ibv_devinfo", "-v", "-d", NAMES[1])
     assert text.count("PORT_ACTIVE (4)") == 2
     assert "num_comp_vectors:" in text
     d.wait_idle()
@@ -50,11 +50,11 @@ def test_devinfo_and_devices_show_the_device(start, abi):
 
 def test_pingpong_between_two_devices_by_gid(start):
     d = start("--devices", "2")
-    server = subprocess.Popen(["ibv_rc_pingpong", "-n", "20", "-d", "hfi1_0", "-g", "0"], env=environment(), **USER)
+    server = subprocess.Popen(["ibv_rc_pingpong", "-n", "20", "-d", NAMES[0], "-g", "0"], env=environment(), **USER)
     try:
         # Port 18515 (hexadecimal 4853) is in the table of sockets, in the state LISTEN (0A).
         wait_for("the server", lambda: any(re.search(r":4853 \w+:0000 0A ", open(f).read()) for f in TABLES))
-        client = subprocess.run(["ibv_rc_pingpong", "-n", "20", "-d", "hfi1_1", "-g", "0", "localhost"], env=environment(),
+        client = subprocess.run(["ibv_rc_pingpong", "-n", "20", "-d", NAMES[1], "-g", "0", "localhost"], env=environment(),
                                 timeout=STUCK, **USER)
         server_text = server.communicate(timeout=STUCK)[0]
     finally:

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, NOBODY, STUCK
+from conftest import BUILD, NAMES, NOBODY, STUCK
 
 UVERBSCTL = BUILD / "tools" / "uverbsctl"
 
@@ -24,7 +24,7 @@ def tracer(user, *args):
 
 def allocate(user):
     """Makes a PD as this user. Returns the pid of the program."""
-    p = popen(user, "call", "hfi1_0", "PD", "ALLOC")
+    p = popen(user, "call", NAMES[0], "PD", "ALLOC")
     out, err = p.communicate(timeout=STUCK)
     assert (p.returncode, out) == (0, "PD ALLOC pd_handle=0\n"), err
     return p.pid
@@ -35,7 +35,7 @@ def until_call_of(p, pid):
     lines = []
     for line in p.stdout:
         lines.append(line)
-        if re.search(rf"\[{pid}\] hfi1_0:\d+ PD\.ALLOC\(\) = \{{pd_handle=PD#0\}} <\d", line):
+        if re.search(rf"\[{pid}\] {NAMES[0]}:\d+ PD\.ALLOC\(\) = \{{pd_handle=PD#0\}} <\d", line):
             break
     return "".join(lines)
 
@@ -62,7 +62,7 @@ def test_a_trace_ends_with_its_daemon_and_has_all_until_then(start, tmp_path):
     _, err = p.communicate(timeout=STUCK)
     assert (p.returncode, err) == (0, ""), err
     done = subprocess.run([UVERBSCTL, "trace", "-i", path], text=True, stdout=subprocess.PIPE, timeout=STUCK)
-    assert done.returncode == 0 and re.search(rf"\[{pid}\] hfi1_0:\d+ PD\.ALLOC", done.stdout), done.stdout
+    assert done.returncode == 0 and re.search(rf"\[{pid}\] {NAMES[0]}:\d+ PD\.ALLOC", done.stdout), done.stdout
 
 
 def test_a_user_has_one_trace(start):

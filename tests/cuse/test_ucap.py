@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, NOBODY, STUCK, wait_for
+from conftest import BUILD, MAPPED, NAMES, NOBODY, STUCK, wait_for
 
 OURS = "uverbsd_port_state"
 DEV, CLASS = pathlib.Path("/dev/infiniband"), pathlib.Path("/run/uverbsd/sysfs/class/infiniband_ucaps")
@@ -23,7 +23,7 @@ def client(*names, user=NOBODY):
     """Runs ucap_client and returns its lines, one for each step."""
     done = subprocess.run([BUILD / "tests" / "run" / "ucap_client", *names], stdin=subprocess.DEVNULL, text=True, timeout=STUCK,
                           stdout=subprocess.PIPE, user=user, group=user, extra_groups=[],
-                          env=dict(os.environ, UCAP_SYSFS="/run/uverbsd/sysfs"))
+                          env=dict(os.environ, UCAP_SYSFS="/run/uverbsd/sysfs", **({"UCAP_RXE": "1"} if MAPPED else {})))
     assert done.returncode == 0
     return done.stdout.splitlines()
 
@@ -91,12 +91,12 @@ def test_node_goes_with_the_last_device_and_comes_again_with_the_next(start):
     d = start("--devices", "2", "--ucaps", OURS)
     assert d.status()["ucaps"] == [{"name": OURS, "users": 2}]
     fd = os.open(DEV / OURS, os.O_RDONLY)
-    device("remove", "hfi1_0")
+    device("remove", NAMES[0])
     assert (DEV / OURS).exists() and d.status()["ucaps"] == [{"name": OURS, "users": 1}]
-    device("remove", "hfi1_1")
+    device("remove", NAMES[1])
     wait_for("the node's end", lambda: not (DEV / OURS).exists())
     assert list(CLASS.iterdir()) == [] and d.status()["ucaps"] == []
-    device("add", "hfi1_0")
+    device("add", NAMES[0])
     wait_for("the node", lambda: (DEV / OURS).exists())
     os.close(fd)
     assert client(OURS, user=0)[1:3] == ["context 0", "down 0"]

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, NOBODY, STUCK, environment, start_client
+from conftest import BUILD, NAMES, NOBODY, PERSONA, STUCK, environment, start_client
 
 
 def uverbsctl(*args, user=0, **kwargs):
@@ -18,7 +18,7 @@ def test_env_is_what_a_shell_needs(start):
     done = uverbsctl("env", user=NOBODY)
     assert done.returncode == 0 and "warning" not in done.stderr
     shell = subprocess.run(["sh", "-c", done.stdout + "ibv_devices"], text=True, stdout=subprocess.PIPE, timeout=STUCK)
-    assert "hfi1_0" in shell.stdout
+    assert NAMES[0] in shell.stdout
 
 
 def test_env_names_the_overlay_that_programs_with_a_built_in_path_need(start):
@@ -31,7 +31,7 @@ def test_env_mount_shows_the_devices_in_sys_class(start, user):
     start()
     done = uverbsctl("env", "--mount", "--", "sh", "-c", "ls /sys/class/infiniband; unset SYSFS_PATH; ibv_devices", user=user)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("hfi1_0") == 2
+    assert done.stdout.count(NAMES[0]) == 2
     assert subprocess.run(["ls", "/sys/class/infiniband"], stderr=subprocess.DEVNULL).returncode != 0
 
 
@@ -67,7 +67,8 @@ def test_status_watch_shows_the_same_as_a_screen(start):
     done = uverbsctl("status", "--watch", "--once", user=NOBODY)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("uverbsd (cuse) pid ") and lines[1].startswith("hfi1_0 (uverbs0): soft as hfi1, ioctl ABI, 1 open files")
+    assert lines[0].startswith("uverbsd (cuse) pid ")
+    assert lines[1].startswith(f"{NAMES[0]} (uverbs0): soft as {PERSONA}, ioctl ABI, 1 open files")
     assert lines[2].startswith(f"  |- cuse-client     pid {p.pid} ") and "2 QP" in lines[3] and "1 MR" in lines[3]
     entry, = json.loads(uverbsctl("status", "--json", user=NOBODY).stdout)["memlock"]
     assert entry["pages"] == 512 and entry["limit"] is not None and lines[6].startswith(f"cuse-client     pid {p.pid} ")
@@ -88,11 +89,11 @@ def test_port_is_the_administrators_to_change(start):
     def state():
         return subprocess.run(["ibv_devinfo"], text=True, stdout=subprocess.PIPE, timeout=STUCK, env=environment()).stdout
 
-    done = uverbsctl("port", "hfi1_0", "1", "down", user=NOBODY)
+    done = uverbsctl("port", NAMES[0], "1", "down", user=NOBODY)
     assert done.returncode == 1 and "only root" in done.stderr and "PORT_ACTIVE" in state()
-    assert uverbsctl("port", "hfi1_0", "1", "down").returncode == 0
+    assert uverbsctl("port", NAMES[0], "1", "down").returncode == 0
     assert "PORT_DOWN" in state()
-    assert uverbsctl("port", "hfi1_0", "1", "up").returncode == 0
+    assert uverbsctl("port", NAMES[0], "1", "up").returncode == 0
     assert "PORT_ACTIVE" in state()
 
 
@@ -100,7 +101,7 @@ def test_overlay_option_shows_the_devices_to_everybody(start):
     d = start("--sysfs", "overlay")
     for program in ["ibv_devices"], ["ibstat"], ["ibstatus"]:
         shown = subprocess.run(program, text=True, stdout=subprocess.PIPE, timeout=STUCK, user=NOBODY)
-        assert shown.returncode == 0 and "hfi1_0" in shown.stdout, shown.stdout
+        assert shown.returncode == 0 and NAMES[0] in shown.stdout, shown.stdout
     assert "Active" in subprocess.run(["ibstat"], text=True, stdout=subprocess.PIPE, timeout=STUCK, user=NOBODY).stdout
     assert d.stop() == 0
     assert subprocess.run(["ls", "/sys/class/infiniband"], stderr=subprocess.DEVNULL).returncode != 0
@@ -110,7 +111,7 @@ def test_tree_of_a_device_is_asked_of_the_device(start):
     start("--backend", "null")
     # Leave out the objects that only a file with a User Capability sees.
     said = [o.strip() for o in uverbsctl("tree", "--backend", "null").stdout.split("\n\n")[1:] if "wants UCAP" not in o]
-    for how in ["--device", "hfi1_0"], ["--open", "/dev/infiniband/uverbs0"]:
+    for how in ["--device", NAMES[0]], ["--open", "/dev/infiniband/uverbs0"]:
         done = uverbsctl("tree", *how, user=NOBODY)
         assert done.returncode == 0 and [o.strip() for o in done.stdout.split("\n\n")[1:]] == said, done.stderr
     driver_id = json.loads(uverbsctl("tree", "--json", "--backend", "null").stdout)["driver_id"]
@@ -124,6 +125,6 @@ def test_tree_of_a_device_is_asked_of_the_device(start):
 def test_call_finds_the_only_device_and_calls_it(start, abi):
     start("--abi", abi)
     assert uverbsctl("call", "PD", "ALLOC").stdout == "PD ALLOC pd_handle=0\n"
-    done = uverbsctl("call", "--json", "-f", "-", "hfi1_0", input="c = COMP_CHANNEL CREATE\nCQ CMD_CREATE_CQ --cqe 16 --comp_channel $c")
+    done = uverbsctl("call", "--json", "-f", "-", NAMES[0], input="c = COMP_CHANNEL CREATE\nCQ CMD_CREATE_CQ --cqe 16 --comp_channel $c")
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["error"] for line in done.stdout.splitlines()] == [None, None]

@@ -6,11 +6,11 @@ import re
 import signal
 import subprocess
 
-from conftest import BUILD, ONE_PROCESS, STUCK, wait_for
+from conftest import BUILD, NAMES, ONE_PROCESS, STUCK, wait_for
 from test_programs import pingpong, run
 
 ADDRESS, GID = "127.0.0.2", "0000:0000:0000:0000:0000:ffff:7f00:0002"
-PORT = pathlib.Path("/run/uverbsd/sysfs/class/infiniband/hfi1_0/ports/1")
+PORT = pathlib.Path(f"/run/uverbsd/sysfs/class/infiniband/{NAMES[0]}/ports/1")
 MOST = int(pathlib.Path("/proc/sys/net/core/rmem_max").read_text())
 
 

@@ -50,7 +50,8 @@ def said(word):
 
 @pytest.fixture
 def daemon(start):
-    return start("--persona", "rxe")
+    """The default device here: its queues can be mapped."""
+    return start()
 
 
 def environment():

@@ -29,11 +29,11 @@ def pair(program):
 @pytest.mark.parametrize("doorbells", ["auto", "calls"])
 @pytest.mark.parametrize("program", PINGPONGS)
 def test_pingpong(start, doorbells, program):
-    start("--persona", "rxe", "--doorbells", doorbells)
+    start("--doorbells", doorbells)
     pair([*program.split(), "-g", "0"])
 
 
 def test_perftest(start):
-    start("--persona", "rxe")
+    start()
     for program in PERFTEST:
         pair([*program.split(), "-F", "-x", "0"])

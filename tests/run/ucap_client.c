@@ -40,7 +40,7 @@ static int issue(int fd, struct call *c, uint16_t object, uint16_t method, unsig
 		.object_id = object,
 		.method_id = method,
 		.num_attrs = num,
-		.driver_id = RDMA_DRIVER_HFI1,
+		.driver_id = getenv("UCAP_RXE") ? RDMA_DRIVER_RXE : RDMA_DRIVER_HFI1,
 	};
 	return ioctl(fd, RDMA_VERBS_IOCTL, c) ? errno : 0;
 }
