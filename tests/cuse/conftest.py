@@ -22,6 +22,7 @@ ONE_PROCESS = ("--separate", "no")  # for a test that needs it, and says why
 MAPPED = SEPARATE and "hfi1" not in OPTIONS and tuple(int(n) for n in os.uname().release.split(".")[:2]) >= (6, 9)
 PERSONA = "rxe" if MAPPED else "hfi1"  # of devices by default
 NAMES = ["rxe0", "rxe1"] if MAPPED else ["hfi1_0", "hfi1_1"]
+LOANS = 2 if MAPPED else 1  # of ibv_open_device(), whose GET_CONTEXT and ASYNC_EVENT_ALLOC are calls of their own
 UNMAPPED = ("--persona", "hfi1")  # for a test whose client gets no loan, and so no queues that it can map
 ENGINE_USER = "_uverbsd"
 SYSUSERS = pathlib.Path(__file__).resolve().parents[2] / "contrib" / "sysusers.d" / "uverbsd.conf"

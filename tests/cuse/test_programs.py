@@ -22,12 +22,13 @@ def run(*args):
 
 
 def pingpong(*args):
-    server = subprocess.Popen(["ibv_rc_pingpong", "-n", "50", *args], env=environment(), **USER)
+    command = ["ibv_rc_pingpong", "-g", "0", "-n", "50", *args]
+    server = subprocess.Popen(command, env=environment(), **USER)
     try:
         for _ in range(1000):
             time.sleep(0.2)
             # Retry until the server listens.
-            client = subprocess.run(["ibv_rc_pingpong", "-n", "50", *args, "localhost"], env=environment(), timeout=STUCK, **USER)
+            client = subprocess.run([*command, "localhost"], env=environment(), timeout=STUCK, **USER)
             if "Couldn't connect" not in client.stdout or server.poll() is not None:
                 break
         assert client.returncode == 0, client.stdout

@@ -2,7 +2,8 @@
 /*
  * ucap_client [CAPABILITY...]: opens the nodes of the User Capabilities ("/NAME": with O_PATH), gets a context of
  * uverbs0 with those that it could open, and takes port 1 down and up by the method that needs a capability. Prints a
- * line for each step: the errno's name, or 0. The port's state is read below $UCAP_SYSFS (default: /sys).
+ * line for each step: the errno's name, or 0. The port's state is read below $UCAP_SYSFS (default: /sys). The device is hfi1_0, with
+ * $UCAP_RXE rxe0.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,11 @@ static const char *said(int err)
 	return err ? strerrorname_np(err) : "0";
 }
 
+static bool is_rxe(void)
+{
+	return getenv("UCAP_RXE");
+}
+
 struct call {
 	struct ib_uverbs_ioctl_hdr hdr;
 	struct ib_uverbs_attr attrs[2];
@@ -40,7 +46,7 @@ static int issue(int fd, struct call *c, uint16_t object, uint16_t method, unsig
 		.object_id = object,
 		.method_id = method,
 		.num_attrs = num,
-		.driver_id = getenv("UCAP_RXE") ? RDMA_DRIVER_RXE : RDMA_DRIVER_HFI1,
+		.driver_id = is_rxe() ? RDMA_DRIVER_RXE : RDMA_DRIVER_HFI1,
 	};
 	return ioctl(fd, RDMA_VERBS_IOCTL, c) ? errno : 0;
 }
@@ -74,7 +80,8 @@ static void print_state(void)
 	char line[32] = "?\n", path[256];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/class/infiniband/hfi1_0/ports/1/state", sysfs ? sysfs : "/sys");
+	snprintf(path, sizeof(path), "%s/class/infiniband/%s/ports/1/state", sysfs ? sysfs : "/sys",
+		 is_rxe() ? "rxe0" : "hfi1_0");
 	f = fopen(path, "re");
 	if (f && !fgets(line, sizeof(line), f))
 		strcpy(line, "?\n");
