@@ -215,7 +215,7 @@ int uvd_queue_files_look(void)
 void uvd_queue_files_say(int err, struct uvd_log *log)
 {
 	uvd_logf(
-		log, err == -EOPNOTSUPP ? UVD_INFO : UVD_ERR,
+		log, err == -EOPNOTSUPP ? UVD_INFO : UVD_WARN,
 		"no mapped queues, so each post and poll is a call: %s; programs get them over CUSE with Linux 6.9 or later that has "
 		"CONFIG_FUSE_PASSTHROUGH, and `uverbsctl run` has them everywhere",
 		uvd_errno_name(err));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What the machine has that decides defaults of devices. */
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,12 +37,10 @@ const char *uvd_option_set_known_machine(const struct uvd_option_row *row, void 
 	return NULL;
 }
 
-/* A file is replaced by a loan, which needs ptrace, and by a broker. */
-static int machine_maps(const struct parser *p)
+/* A client's file is replaced in a loan, which takes ptrace, and by a broker. */
+static bool machine_is_asked(const struct parser *p)
 {
-	if (!p->o->separate || !p->o->grant_fds || !p->can_map)
-		return -EOPNOTSUPP;
-	return p->can_map();
+	return p->o->separate && p->o->grant_fds && p->can_map;
 }
 
 void uvd_option_machine_look(struct parser *p)
@@ -54,6 +51,7 @@ void uvd_option_machine_look(struct parser *p)
 		return;
 	m->is_private = p->program == UVD_PROGRAM_RUN;
 	m->has_ipv6 = machine_has_ipv6();
-	m->unmapped = m->is_private ? 0 : machine_maps(p);
-	m->maps_queues = !m->unmapped;
+	if (machine_is_asked(p))
+		m->unmapped = p->can_map();
+	m->maps_queues = m->is_private || (machine_is_asked(p) && !m->unmapped);
 }

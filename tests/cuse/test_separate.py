@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from conftest import (BUILD, ENGINE_USER, NAMES, NOBODY, NOBODYS_GROUP, ONE_PROCESS, STUCK, children, environment, left_behind, run_client,
-                      start_client, status_of, wait_for)
+from conftest import (BUILD, ENGINE_USER, MAPPED, NAMES, NOBODY, NOBODYS_GROUP, ONE_PROCESS, PERSONA, STUCK, children, environment,
+                      left_behind, run_client, start_client, status_of, wait_for)
 
 
 @pytest.fixture
@@ -94,6 +94,15 @@ def test_pingpong_with_events_as_nobody(separate):
         assert b"20 iters" in p.communicate(timeout=STUCK)[0] and p.returncode == 0
     assert d.status()["grants"]["fell_back"] == 0
     d.wait_idle()
+
+
+def test_log_says_once_why_no_queues_are_mapped(separate):
+    d = separate()
+    os.kill(d.serving, signal.SIGKILL)
+    wait_for("another engine process", lambda: d.starts() == 2)
+    why = "no mapped queues, so each post and poll is a call: EOPNOTSUPP; programs get them over CUSE with Linux 6.9 or later"
+    assert d.log.read_text().count(why) == (not MAPPED)
+    assert [device["persona"] for device in d.status()["devices"]] == [PERSONA]
 
 
 def test_grants_of_threads_at_once(separate):
