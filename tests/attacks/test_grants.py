@@ -82,7 +82,7 @@ def few_tasks(tmp_path):
 @pytest.mark.parametrize("separate", ["no", "yes"])
 def test_user_has_few_senders_that_wait_for_its_files_and_pays_for_them_until_they_end(start, tmp_path, few_tasks, separate):
     into = f'echo $$ >{few_tasks}/cgroup.procs && exec "$@"'
-    d = start("--separate", separate, program=("sh", "-c", into, "sh", cuse.BUILD / "src" / "uverbsd"))
+    d = start("--separate", separate, *cuse.UNMAPPED, program=("sh", "-c", into, "sh", cuse.BUILD / "src" / "uverbsd"))
     held = Attack("places", says="ready")
     with late_duplicates(tmp_path, d.process.pid):
         held.tell()
