@@ -80,6 +80,15 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type)
 	return made;
 }
 
+/* The way to a QP of this port: by LID, or by GID where there are none. */
+static struct ibv_ah_attr way(uint16_t dlid)
+{
+	struct ibv_ah_attr av = { .dlid = dlid, .port_num = 1, .is_global = !dlid };
+
+	MUST(!ibv_query_gid(pd->context, 1, 0, &av.grh.dgid));
+	return av;
+}
+
 static void connect_to(struct ibv_qp *from, uint32_t qpn, uint16_t dlid)
 {
 	const bool ud = from->qp_type == IBV_QPT_UD;
@@ -90,7 +99,7 @@ static void connect_to(struct ibv_qp *from, uint32_t qpn, uint16_t dlid)
 		.dest_qp_num = qpn,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 20,
-		.ah_attr = { .dlid = dlid, .port_num = 1 },
+		.ah_attr = way(dlid),
 	};
 	struct ibv_qp_attr rts = {
 		.qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
@@ -133,7 +142,7 @@ static void post(struct ibv_qp *from, enum ibv_wr_opcode opcode, struct ibv_sge 
 
 static void post_datagram(uint16_t dlid, uint32_t qpn)
 {
-	struct ibv_ah_attr attr = { .dlid = dlid, .port_num = 1 };
+	struct ibv_ah_attr attr = way(dlid);
 	struct ibv_sge sge = { (uintptr_t)memory, LENGTH, mr->lkey };
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 }, *bad;
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Clients that take all that they can get of a device: other users still get as much, and what is announced is what there is."""
-from conftest import Attack, USER
+from conftest import Attack, USER, cuse
 
 # A quarter of each; 1,024 named XRC domains are a constant, which QUERY_DEVICE does not tell.
 DEVICE = ("--max-ah", "64", "--max-mcast-grp", "32", "--max-dm-size", "65536")
@@ -8,7 +8,7 @@ ALL = ["ah 16 16 EAGAIN", "mcast 8 8 ENOMEM", "xrcd 0 256 ENOMEM", "dm 16 16 ENO
 
 
 def test_greedy_user_leaves_others_their_shares(start):
-    d = start(*DEVICE)
+    d = start(*DEVICE, *cuse.UNMAPPED)  # its client addresses by LID
     greedy = []
     for user in USER, USER + 1, USER, USER + 2:
         again = any(user == holder for holder, _ in greedy)

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import Attack, PLACE, USER, attack, cuse
 
-READ, PREAD, PROCESS_VM_READV, KCMP = "0", "17", "310", "312"
+READ, IOCTL, PREAD, PROCESS_VM_READV, KCMP = "0", "16", "17", "310", "312"  # IOCTL: PAGEMAP_SCAN of Linux 6.7
 SOON = 10  # seconds: counts as at once in an emulated machine
 BUSY = ["loop-transfer", "loop-pd"]
 
@@ -58,8 +58,8 @@ def waits_for_client(pid, tid):
     """Is this thread in a system call that can wait for a client: for its memory, its mappings, or its exec?"""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         number, *args = open(f"/proc/{pid}/task/{tid}/syscall").read().split()
-        if number in (READ, PREAD):
-            return bool(re.fullmatch(r"/proc/\d+/(mem|maps)", os.readlink(f"/proc/{pid}/fd/{int(args[0], 16)}")))
+        if number in (READ, PREAD, IOCTL):
+            return bool(re.fullmatch(r"/proc/\d+/(mem|maps|pagemap)", os.readlink(f"/proc/{pid}/fd/{int(args[0], 16)}")))
         return number in (PROCESS_VM_READV, KCMP)
     return False
 
