@@ -109,9 +109,12 @@ void uvd_cuse_file_put(struct cuse_file *f)
 		return;
 	uvd_lock(&c->lock);
 	list_del_init(&f->of_node);
-	c->num_files--;
 	uvd_unlock(&c->lock);
 	cuse_file_free(f);
+	/* Last: a removed node without files is freed by the main thread, which does not wait for a grant or for the channel of queues. */
+	uvd_lock(&c->lock);
+	c->num_files--;
+	uvd_unlock(&c->lock);
 }
 
 static int grant_reply(struct uvd_grant_job *job, long result)

@@ -130,6 +130,7 @@ struct uvd_cuse {
 	unsigned int least_readers, ticks; /* uvd_cuse_tick(): the minimum of readers in so many ticks */
 	unsigned long served_before; /* requests, by workers that are gone */
 	atomic_ulong served_mapped; /* requests on the node's files that came through the channel of queues */
+	atomic_uint num_mapped; /* files that the channel of queues has a reference to */
 	struct worker workers[MAX_WORKERS];
 };
 

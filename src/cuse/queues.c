@@ -270,9 +270,19 @@ static struct cuse_file *offer_take(struct uvd_cuse *channel, uint64_t name, pid
 		o->taken = true;
 		f = o->file;
 		atomic_fetch_add(&f->ref, 1);
+		atomic_fetch_add(&f->cuse->num_mapped, 1);
 	}
 	uvd_unlock(&channel->lock);
 	return f;
+}
+
+/* Puts the channel's reference. */
+static void offer_put(struct cuse_file *f)
+{
+	struct uvd_cuse *node = f->cuse;
+
+	uvd_cuse_file_put(f);
+	atomic_fetch_sub(&node->num_mapped, 1); /* last: then the node may be freed */
 }
 
 int uvd_cuse_may_replace(struct uvd_caller *caller)
@@ -396,7 +406,7 @@ static void queues_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 		return;
 	}
 	if (!queues_answer_open(channel, uvd_cuse_unique(uvd_cuse_self()), f))
-		uvd_cuse_file_put(f);
+		offer_put(f);
 	fuse_reply_none(req);
 }
 
@@ -409,7 +419,8 @@ static void queues_count(const struct fuse_file_info *fi)
 static void queues_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	queues_count(fi);
-	uvd_cuse_operations.release(req, fi);
+	offer_put((struct cuse_file *)fi->fh);
+	fuse_reply_err(req, 0);
 }
 
 static void queues_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)

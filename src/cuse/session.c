@@ -107,7 +107,8 @@ void uvd_cuse_count(struct uvd_cuse *c, struct uvd_cuse_counters *counters)
 {
 	struct worker *w;
 
-	*counters = (struct uvd_cuse_counters){ .requests = c->served_before + c->served_mapped };
+	*counters =
+		(struct uvd_cuse_counters){ .requests = c->served_before + c->served_mapped, .mapped = c->num_mapped };
 	for (w = c->workers; w < c->workers + MAX_WORKERS; w++) {
 		counters->workers += w->used && !w->exited;
 		counters->requests += w->served;

@@ -235,12 +235,16 @@ static const char *daemon_remove(void *arg, struct uvd_fleet_place *place)
 	return NULL;
 }
 
-static bool has_files(struct uvd_cuse *c)
+/*
+ * Has the node files that keep it? If its session was ended from outside no client can use those that came by it; but those of queues are used
+ * until they are closed.
+ */
+static bool has_files(const struct uvd_daemon_node *n)
 {
 	struct uvd_cuse_counters counters;
 
-	uvd_cuse_count(c, &counters);
-	return counters.files;
+	uvd_cuse_count(n->cuse, &counters);
+	return counters.mapped || (counters.files && !n->lost);
 }
 
 static void free_node(struct uvd_daemon_node *n)
@@ -256,7 +260,7 @@ static void free_node(struct uvd_daemon_node *n)
 void uvd_daemon_reap(struct uvd_daemon *d)
 {
 	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + UVD_COUNT(d->nodes); n++)
-		if (n->place.state == UVD_PLACE_DRAINS && (n->lost || !has_files(n->cuse)) && uvd_cuse_stop(n->cuse))
+		if (n->place.state == UVD_PLACE_DRAINS && !has_files(n) && uvd_cuse_stop(n->cuse))
 			free_node(n);
 }
 

@@ -34,6 +34,7 @@ static void begin(enum ibv_qp_type type)
 
 	CHECK(list && list[0]);
 	ctx = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
 	CHECK(ctx && !ibv_query_port(ctx, 1, &port));
 	pd = ibv_alloc_pd(ctx);
 	mr = ibv_reg_mr(pd, bytes, sizeof(bytes), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);

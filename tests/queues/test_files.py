@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The file that takes the place of a client's descriptor: what a client can do with it, and what it cannot."""
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -156,6 +157,34 @@ memory[200] = 1
     assert client.stdout.readline() == "ready\n"
     subprocess.run([BUILD / "tools/uverbsctl", "device", "remove", "rxe0"], check=True, timeout=STUCK)
     end(client)
+
+
+def test_abort_of_a_removed_node_leaves_its_mapped_clients_their_file(daemon):
+    """The node's session ends, and that of the files of queues does not: they are used until they are closed."""
+    client = begin("""
+dev = with_context()
+cq = dev.CQ.CREATE(cqe=16)
+said("ready")
+assert failure(dev.PD.ALLOC_PD) == "EIO" and mapped(dev.fd)[200] == 0
+said("again")
+dev.close()
+said("closed")
+""")
+    assert client.stdout.readline() == "ready\n"
+    subprocess.run([BUILD / "tools/uverbsctl", "device", "remove", "rxe0"], check=True, timeout=STUCK)
+    pathlib.Path("/sys/class/cuse/infiniband!uverbs0/abort").write_text("1")
+    time.sleep(2)  # the daemon looks for nodes without files twice a second
+    client.stdin.write("\n")
+    client.stdin.flush()
+    assert client.stdout.readline() == "again\n" and len(daemon.status()["devices"]) == 1
+    client.stdin.write("\n")
+    client.stdin.flush()
+    assert client.stdout.readline() == "closed\n"
+    wait_for("the end of the old node", lambda: not daemon.status()["devices"])
+    end(client)
+    subprocess.run([BUILD / "tools/uverbsctl", "device", "add", "rxe0"], check=True, timeout=STUCK)
+    run("with_context()")
+    assert daemon.starts() == 1
 
 
 def test_finite_file_size_limit_is_an_error_of_get_context(daemon):
