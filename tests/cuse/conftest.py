@@ -113,6 +113,12 @@ class Daemon:
         return (not self.held(but) and not s["memlock"] and not s["grants"]["under_way"]
                 and all(not d["files"] and not d["objects"] for d in s["devices"]))
 
+    def idle_after_an_end(self):
+        """A process that has ended has closed its files, and what they had is gone; the kernel tells of a file of queues a moment later."""
+        if MAPPED:
+            self.wait_idle()
+        return self.idle()
+
     def wait_idle(self, but=()):
         try:
             wait_for("an idle daemon", lambda: self.idle(but))

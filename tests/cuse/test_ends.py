@@ -27,7 +27,7 @@ def test_killed_client_leaves_nothing(start, mode):
         time.sleep(random.random() / 10)
         p.kill()
         p.wait(STUCK)
-        assert d.idle(), d.status()  # wait() returns only after the client's files are closed
+        assert d.idle_after_an_end(), d.status()
     assert serves()
     grants = d.status()["grants"]
     assert grants["late"] == 0

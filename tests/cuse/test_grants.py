@@ -43,7 +43,7 @@ def test_exec_in_another_thread_waits_for_no_grant(start):
     d = start()
     for _ in range(10):
         run_client("exec")
-        assert d.idle(), d.status()
+        assert d.idle_after_an_end(), d.status()
     grants = d.status()["grants"]
     assert grants["late"] == 0 and grants["gone"] > 0, grants  # gone > 0: an exec has hit a grant
 
