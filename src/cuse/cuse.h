@@ -85,8 +85,7 @@ void uvd_cuse_free(struct uvd_cuse *c);
 struct uvd_cuse_counters {
 	unsigned long requests;
 	unsigned int workers, files;
-	unsigned int
-		mapped; /* of these: are open in the file system of queues, whose session does not end with the node's */
+	unsigned int mapped; /* of the files: open in the file system of queues, whose session outlives the node's */
 };
 void uvd_cuse_count(struct uvd_cuse *c, struct uvd_cuse_counters *counters);
 /* Calls fn for every open file of a device, with c's lock held: fn must call nothing of c. */

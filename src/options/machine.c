@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the machine has that decides defaults of devices. */
+/* Finds out what decides defaults of devices, and carries it from the broker to its engine process. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>

@@ -212,6 +212,9 @@ static void apply_program(struct parser *p)
 	/* `devices` was not set. */
 	if (!o->num_devices)
 		o->num_devices = uvd_option_num_described(p);
+	if (o->num_devices > UVD_MAX_DEVICES)
+		uvd_opt_fail(p, 0, "--personas: it names %u devices, and there are %d at most", o->num_devices,
+			     UVD_MAX_DEVICES);
 	if (o->num_devices < uvd_option_num_listed(o))
 		uvd_opt_fail(p, 0, "--personas: it names %u devices, and `devices` says %u", uvd_option_num_listed(o),
 			     o->num_devices);
@@ -244,6 +247,7 @@ static void apply_device(struct parser *p, int device)
 {
 	struct uvd_device_config *config = &p->o->devices[device];
 	const struct setting *s, *end = p->settings + p->num_settings;
+	const bool is_ethernet = uvd_option_list_has_ethernet(p);
 	bool is_on_wire;
 	const struct uvd_persona *persona = uvd_option_find_persona(p, device, &is_on_wire);
 	unsigned int port, nth;
@@ -251,11 +255,11 @@ static void apply_device(struct parser *p, int device)
 	is_on_wire = is_on_wire && p->o->wire.num;
 	uvd_config_default(config, persona, p->first_index + device);
 	uvd_option_name_device(p, device, persona);
-	if (uvd_option_list_has_ethernet(p))
+	if (is_ethernet)
 		uvd_option_device_is_ethernet(config);
 	if (is_on_wire)
 		uvd_option_wire_begin(&p->o->wire, config, p->first_index + device);
-	if (p->o->machine.has_ipv6 && (p->o->machine.is_private || persona->queues || uvd_option_list_has_ethernet(p)))
+	if (p->o->machine.has_ipv6 && (p->o->machine.is_private || persona->queues || is_ethernet))
 		apply_ipv6_loopback(config);
 	config->number = p->o->first_number < 0 ? -1 : p->o->first_number + device;
 	for (port = 0; port < UVD_MAX_PORTS; port++)

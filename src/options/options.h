@@ -132,20 +132,20 @@ struct uvd_options {
  */
 int uvd_options_parse(struct uvd_options *o, enum uvd_program program, int (*can_map)(void), const char *usage,
 		      int argc, char **argv);
-/* What the options of one more device depend on, beside themselves. */
+/* The engine tells the parser this, on which the defaults of one more device depend. */
 struct uvd_option_place {
 	const struct uvd_option_machine *machine; /* of the engine's options */
-	struct uvd_plugins *
-		plugins; /* have the backends and personas; NULL: their names are not checked, as only the daemon knows them */
+	/* They have the backends and personas; NULL: their names are not checked, as only the daemon knows them. */
+	struct uvd_plugins *plugins;
 	const struct uvd_wire_options *wire; /* of the engine; NULL: none */
 	unsigned int index; /* the device has the default GUID and LIDs of a device of this index */
 	unsigned int nth; /* the number in its default name */
 };
 /*
  * Parses the options of one more device. argv[0] is the prefix of messages; the rest may only be options of a device.
- * Returns 0: o->devices[0] has the defaults of a device in this place, changed
- * by the options, and its number is -1 if none was given. The caller frees *o with uvd_options_free(). Returns -1 on
- * error, which is reported on stderr. --help and --version are errors: stdout may be a daemon's.
+ * Returns 0: o->devices[0] has the defaults of a device in this place, changed by the options, and its number is -1 if
+ * none was given. The caller frees *o with uvd_options_free(). Returns -1 on error, which is reported on stderr. --help
+ * and --version are errors: stdout may be a daemon's.
  */
 int uvd_options_parse_device(struct uvd_options *o, const struct uvd_option_place *place, int argc, char **argv);
 void uvd_options_free(struct uvd_options *o);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which persona a device has, and its name, which counts on that. */
+/* Decides which persona a device has, and its name, which counts for each persona. */
 #include <stdio.h>
 #include <string.h>
 
