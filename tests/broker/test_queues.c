@@ -45,7 +45,7 @@ static void server_answer_retry(const struct fuse_in_header *in)
 	server_answer(in, 0, &answer, sizeof(answer));
 }
 
-/* Answers with a file of this type, and with a link to `target`; does not answer OPEN if number is -1. number: of the memory behind it. */
+/* Answers with a file of this type, and with a link to `target`; stops at an OPEN if number is -1. number: of the memory behind it. */
 static void server_main(mode_t type, const char *target, int number)
 {
 	const struct fuse_entry_out entry = { .nodeid = 7,
@@ -61,7 +61,7 @@ static void server_main(mode_t type, const char *target, int number)
 		else if (in->opcode == FUSE_LOOKUP)
 			server_answer(in, -ENOENT, NULL, 0);
 		else if (in->opcode == FUSE_OPEN && number < 0)
-			continue;
+			raise(SIGSTOP);
 		else if (in->opcode == FUSE_OPEN)
 			server_answer(in, 0, &open, sizeof(open));
 		else if (in->opcode == FUSE_IOCTL)
@@ -347,7 +347,7 @@ START_TEST(test_process_whose_open_is_never_answered_ends_with_the_channel)
 
 	if (!opener)
 		_exit(open_five() < 0 ? 0 : 1);
-	usleep(50000);
+	ck_assert(waitpid(server, &status, WUNTRACED) == server && WIFSTOPPED(status)); /* it has the request */
 	ck_assert_int_eq(waitpid(opener, &status, WNOHANG), 0);
 	ck_assert_int_eq(kill(opener, SIGKILL), 0);
 	uvd_queue_files_end(&queues);

@@ -173,7 +173,9 @@ said("closed")
     assert client.stdout.readline() == "ready\n"
     subprocess.run([BUILD / "tools/uverbsctl", "device", "remove", "rxe0"], check=True, timeout=STUCK)
     pathlib.Path("/sys/class/cuse/infiniband!uverbs0/abort").write_text("1")
-    time.sleep(2)  # the daemon looks for nodes without files twice a second
+    wait_for("the end of the node's threads", lambda: not daemon.status()["devices"][0]["workers"])
+    # Before it answers a command on devices the daemon looks for removed ones without files.
+    assert subprocess.run([BUILD / "tools/uverbsctl", "device", "remove", "none"], check=False, timeout=STUCK).returncode == 1
     client.stdin.write("\n")
     client.stdin.flush()
     assert client.stdout.readline() == "again\n" and len(daemon.status()["devices"]) == 1
