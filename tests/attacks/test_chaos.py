@@ -6,7 +6,6 @@ default is 6, or 1800 with --long.
 import contextlib
 import json
 import os
-import re
 import socket
 import subprocess
 import tempfile
@@ -18,7 +17,7 @@ import pytest
 from conftest import client, cuse, uverbsctl
 
 # Over CUSE queues can be mapped from Linux 6.9 on.
-PERSONAS = ["hfi1", "rxe"] if tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups())) >= (6, 9) else ["hfi1"]
+PERSONAS = ["hfi1", "rxe"] if cuse.MAPPED else ["hfi1"]
 SECONDS = int(os.environ.get("UVERBSD_CHAOS", 1800 if os.environ.get("UVERBSD_LONG") else 3))
 SEED = int(os.environ.get("UVERBSD_SEED", 1))
 USERS = {"other": 1001, "victim": 1002}

@@ -106,7 +106,7 @@ static void ioctls(int fd, uint16_t driver)
 	CHECK(ioctl32(fd, RDMA_VERBS_IOCTL, nowhere) == -EFAULT);
 	memset(low->bytes, 0x5a, sizeof(low->bytes));
 	for (unsigned int i = 0; i < UV_ARRAY_SIZE(others); i++) {
-		/* Of a regular file, as that of queues is, the kernel answers this by itself. */
+		/* The kernel answers this by itself for a regular file, as that of queues is. */
 		if (others[i] == FIONREAD && S_ISREG(st.st_mode))
 			continue;
 		CHECK(ioctl32(fd, others[i], low->bytes) == -ENOTTY);

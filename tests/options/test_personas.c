@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which persona devices have, by --personas and by what the machine can do. */
+/* --personas and what the machine can do decide which persona devices have. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
