@@ -502,7 +502,8 @@ static void dev_write(fuse_req_t req, const char *data, size_t size, off_t off, 
 
 /*
  * in: the kernel's copy of what the command's number encodes, for RDMA_VERBS_IOCTL the header. It stays unused: the engine reads the
- * header with the attributes behind it in one access, and a trace has what it has read. No bytes are answered, see docs/security.md.
+ * header with the attributes behind it in one access, and a trace has what it has read. No bytes are answered, see
+ * docs/security-processes.md.
  */
 static void dev_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info *fi, unsigned int flags, const void *in,
 		      size_t in_size, size_t out_size)

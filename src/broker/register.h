@@ -5,7 +5,7 @@
  *
  * Other threads of the client can duplicate the descriptor meanwhile and keep it, and they can change the command and the
  * response, which lie on the thread's stack. So the context must be of this client alone, the result must be asked of
- * the adapter again, and the client is trusted with what works in that context (docs/security.md).
+ * the adapter again, and the client is trusted with what works in that context (docs/security-adapter.md).
  */
 #ifndef UVD_REGISTER_H
 #define UVD_REGISTER_H

@@ -48,7 +48,7 @@ const struct uvd_sandbox_row *uvd_sandbox_row(const char *name);
  */
 int uvd_sandbox_load(const char *const *names, uint32_t otherwise);
 
-/* Prints the table as docs/security.md shows it. */
+/* Prints the table as docs/security-processes.md shows it. */
 void uvd_sandbox_print(FILE *f);
 
 #endif

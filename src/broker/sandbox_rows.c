@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The table of what each backend and each feature needs in a sandboxed process. docs/security.md has a copy of it,
+ * The table of what each backend and each feature needs in a sandboxed process. docs/security-processes.md has a copy of it,
  * which tests/broker/test_sandbox.c compares with this one.
  */
 #include <errno.h>

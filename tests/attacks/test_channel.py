@@ -142,7 +142,7 @@ def test_stolen_channel_gives_no_more_than_what_the_command_encodes(start, separ
             assert thief.seen == [(TCGETS, b""), (RDMA_VERBS_IOCTL, b"Z" * 24)]
         thief.answer = forge(1)
         assert call(node, TCGETS) == (-1, errno.EIO, untouched)
-        # One fault remains (docs/security.md): the number encodes a long, for which programs have an int.
+        # One fault remains (docs/security-processes.md): the number encodes a long, for which programs have an int.
         thief.answer = forge(9)
         assert call(node, FS_IOC_GETFLAGS) == (-1, errno.EIO, untouched)
         thief.answer = forge(8)

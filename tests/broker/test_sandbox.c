@@ -685,7 +685,8 @@ START_TEST(test_docs_show_the_table)
 
 	uvd_sandbox_print(f);
 	fclose(f);
-	ck_assert_msg(strstr(docs, table), "docs/security.md has another table than `test-broker-sandbox --print`");
+	ck_assert_msg(strstr(docs, table),
+		      "docs/security-processes.md has another table than `test-broker-sandbox --print`");
 	free(table);
 	free(docs);
 }

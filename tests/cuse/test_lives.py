@@ -231,7 +231,7 @@ def test_stopped_engine_does_not_keep_the_daemon_from_its_end(separate):
     os.kill(d.serving, signal.SIGSTOP)
     begun = time.monotonic()
     assert d.stop() == 1
-    # docs/security.md: the broker kills the engine process after 20 s.
+    # docs/security-processes.md: the broker kills the engine process after 20 s.
     assert 19 < time.monotonic() - begun < 60 and not left_behind()
 
 

@@ -57,6 +57,9 @@ def table(results, rxe):
     where = ("with the persona `rxe`, under `uverbsctl run`." if rxe else
              "with the persona `hfi1`, in both ABIs, under `uverbsctl run` and over CUSE.")
     lines = ["# rdma-core's own tests" + (" with mapped queues" if rxe else ""), "",
+             "For a developer of uverbsd or of rdma-core. After this page you know which of rdma-core's tests pass, and why the others are "
+             "skipped.",
+             "",
              "What the tests of Debian 12's rdma-core show through Debian's pyverbs and libibverbs, on the `soft` backend, as an",
              f"unprivileged user, {where} Written by",
              "tests/distribution/test_pyverbs.py (`UVERBSD_WRITE_DOCS=1`), which fails when this is not what it sees. Left out: the tests",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""docs/testing-your-program.md: every command works as it is written, and prints what the page says."""
+"""docs/testing-*.md: every command works as it is written, and prints what the pages say."""
 import os
 import pathlib
 import re
@@ -13,7 +13,8 @@ from conftest import BIN, SANITIZED, STUCK
 from test_filter import free_port
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGE = (ROOT / "docs/testing-your-program.md").read_text(encoding="utf-8")
+PAGES = "testing-your-program", "testing-calls", "testing-links"
+PAGE = "\n".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
 BLOCKS = re.findall(r"(?m)^```sh\n(.*?)^```\n\n^```text\n(.*?)^```$", PAGE, re.S)
 JOBS = re.findall(r"(?m)^```yaml\n(.*?)^```$", PAGE, re.S)
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """catalogue.py BUILD: updates the files that depend on what devices accept.
 
-It writes docs/abi.md from the tree of BUILD (`uverbsctl tree --json`) and from catalogue.json, the kernel's ABI. It removes
-rows that the tree now has from absent.txt. `ninja -C BUILD abi-table` runs it. The tests in this folder import it.
+It writes docs/abi.md, abi-objects.md and abi-objects-more.md from the tree of BUILD (`uverbsctl tree --json`) and from
+catalogue.json, the kernel's ABI. It removes rows that the tree now has from absent.txt. `ninja -C BUILD abi-table` runs it.
+The tests in this folder import it.
 """
 import json
 import pathlib
@@ -12,7 +13,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 CATALOGUE, ABSENT, NOTES = HERE / "catalogue.json", HERE / "absent.txt", HERE / "notes.txt"
-TABLE = HERE.parent.parent / "docs" / "abi.md"
+DOCS = HERE.parent.parent / "docs"
 
 
 def tree_of(build, *options):
@@ -57,7 +58,7 @@ def notes():
     return found
 
 
-# ---- docs/abi.md -----------------------------------------------------------------------------------------------------
+# ---- docs/abi*.md ----------------------------------------------------------------------------------------------------
 
 
 def size(a):
@@ -89,6 +90,11 @@ class Table:
         self.notes = notes()
         self.out, self.objects = [], (kernel["objects"], [o for o in tree["objects"] if o["name"] not in self.kernel])
 
+    def page(self):
+        """The text since the last page."""
+        text, self.out = "\n".join(self.out) + "\n", []
+        return text
+
     def say(self, *text):
         self.out += text
 
@@ -108,8 +114,8 @@ class Table:
                                          for b, s in zip(self.backends, self.served(name)))
         self.say("| " + " | ".join(map(str, cells)) + " |")
 
-    def object(self, o):
-        self.say("", f"### {o['name']}")
+    def object(self, o, level="##"):
+        self.say("", f"{level} {o['name']}")
         self.head("", "id", "")
         kind = {"IDR": "handles", "FD": "file descriptors", "none": "no objects: a place for methods"}[o["class"]]
         kind += f"; wants the User Capability {o['ucap']}" if o.get("ucap") else ""
@@ -139,10 +145,15 @@ def totals(t):
         t.say(f"| {kind} | {len(names)} | " + " | ".join(map(str, has)) + " |")
 
 
-PRELUDE = """<!-- Made by `ninja -C BUILD abi-table`: do not edit. -->
-# The ABI, and who answers it
+MADE = "<!-- Made by `ninja -C BUILD abi-table`: do not edit. -->"
 
-All that the kernel's uverbs ABI has, and what devices of uverbsd have on each backend. `since`: the kernel that has it
+PRELUDE = """# The ABI, and who answers it
+
+For a developer of a provider, of rdma-core, of the kernel's ABI or of uverbsd: whether a backend has a call, and since when the kernel has
+it. This page has the commands; [abi-objects.md](abi-objects.md) has the objects that most programs use, with their methods and
+attributes, and [abi-objects-more.md](abi-objects-more.md) the other ones.
+
+The three pages have all of the kernel's uverbs ABI, and what devices of uverbsd have on each backend. `since`: the kernel that has it
 first, empty where 6.1 has it; *post-X*: seen in patches after X. [tree.md](tree.md) says how to ask a device.
 
 What a backend lacks (`-`) is absent from its devices, which answer as the kernel does for a driver that lacks it:
@@ -153,9 +164,24 @@ What a backend lacks (`-`) is absent from its devices, which answer as the kerne
 - an attribute: EPROTONOSUPPORT where the client marks it mandatory; otherwise it is not looked at."""
 
 
-def table(kernel, tree):
-    t = Table(kernel, tree)
-    t.say(PRELUDE)
+OBJECTS = """# The ABI: objects, methods and attributes
+
+For a developer of a provider, of rdma-core, of the kernel's ABI or of uverbsd: the objects that most programs use.
+[abi-objects-more.md](abi-objects-more.md) has the other ones. [abi.md](abi.md) says what the columns mean, and has the notes."""
+
+MORE = """# The ABI: further objects
+
+For a developer of a provider, of rdma-core, of the kernel's ABI or of uverbsd: the objects that few programs use, and uverbsd's own.
+[abi.md](abi.md) says what the columns mean, and has the notes."""
+
+# The last object of abi-objects.md.
+LAST = "UVERBS_OBJECT_MW"
+
+
+def tables(kernel, tree):
+    """name of a page -> its text"""
+    t, pages = Table(kernel, tree), {}
+    t.say(MADE, PRELUDE)
     totals(t)
     if t.notes:
         t.say("", "Notes:", "", *(f"{i}. {name}: {text}" for i, (name, (_, text)) in enumerate(t.notes.items(), 1)))
@@ -166,14 +192,19 @@ def table(kernel, tree):
     for c, o in sorted(commands, key=lambda x: (x[0].get("extended", False), x[0]["id"])):
         t.line(c, c["name"], c["id"], c["name"], o["name"].replace("UVERBS_OBJECT_", ""), c["request_size"],
                c["response_size"], "yes" if c.get("driver_data") else "")
-    t.say("", "## Objects, methods and attributes")
+    pages["abi.md"] = t.page()
+    t.say(MADE, OBJECTS)
     for o in t.objects[0]:
         t.object(o)
+        if o["name"] == LAST:
+            pages["abi-objects.md"] = t.page()
+            t.say(MADE, MORE)
     t.say("", "## Beyond the kernel", "",
           "In the namespace of drivers; [abi.h](../include/uverbsd/abi.h) documents it.")
     for o in t.objects[1]:
-        t.object(o)
-    return "\n".join(t.out) + "\n"
+        t.object(o, "###")
+    pages["abi-objects-more.md"] = t.page()
+    return pages
 
 
 def main():
@@ -183,7 +214,8 @@ def main():
     has = {name for name, row in rows(tree).items() if "null" in row["backends"]}
     kept = [line for line in ABSENT.read_text().splitlines() if line not in has]
     ABSENT.write_text("\n".join(kept) + "\n")
-    TABLE.write_text(table(catalogue(), tree))
+    for name, text in tables(catalogue(), tree).items():
+        (DOCS / name).write_text(text)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Compares the trees of this build with the kernel's ABI (catalogue.json), and docs/abi.md with both."""
+"""Compares the trees of this build with the kernel's ABI (catalogue.json), and docs/abi*.md with both."""
 import os
 import pathlib
 import re
@@ -85,8 +85,9 @@ def test_notes_are_about_what_is_there():
         assert name in OURS and set(backends) <= set(OURS[name]["backends"])
 
 
-def test_the_table_is_current():
-    assert abi.TABLE.read_text() == abi.table(abi.catalogue(), TREE), UPDATE
+def test_the_tables_are_current():
+    for name, text in abi.tables(abi.catalogue(), TREE).items():
+        assert (abi.DOCS / name).read_text() == text, UPDATE
 
 
 # ---- the comparison itself: it must detect each of these faults -----------------------------------------------------

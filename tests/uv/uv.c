@@ -339,7 +339,7 @@ static int become_nobody(void *arg)
 		return -EDOM;
 	/*
 	 * A process that drops root's ids without an exec is not dumpable, and uverbsd in two processes serves no such
-	 * process (docs/security.md). These tests check other rules, so make the process dumpable.
+	 * process (docs/security-processes.md). These tests check other rules, so make the process dumpable.
 	 */
 	if (prctl(PR_SET_DUMPABLE, 1))
 		return -EDOM;

@@ -149,7 +149,7 @@ def steal(pid):
 
 
 def test_client_that_keeps_the_descriptor_keeps_no_objects(daemon, own):
-    """docs/security.md says that a client can keep it. What the client had through us leaves the adapter all the same."""
+    """docs/security-adapter.md says that a client can keep it. What the client had through us leaves the adapter all the same."""
     with register_often() as process:
         fd = cuse.wait_for("a registration", lambda: steal(process.pid))
         process.communicate(timeout=verbs.STUCK)

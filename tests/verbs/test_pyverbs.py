@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """
 rdma-core's own tests (from Debian's package rdma-core), run by Debian's pyverbs on our device and on rxe0, its adapter. They need
---long (conftest.py). docs/hca.md says which module passes how many.
+--long (conftest.py). docs/hca-pyverbs.md says which module passes how many.
 """
 import collections
 import importlib.util
@@ -19,7 +19,7 @@ from test_borrow import fixture_daemon  # noqa: F401 pylint: disable=unused-impo
 from test_verbs import fixture_nothing_is_left, fixture_own  # noqa: F401 pylint: disable=unused-import
 
 PROGRAMS = verbs.HERE.parent / "distribution"
-DOCS = verbs.HERE.parents[1] / "docs" / "hca.md"
+DOCS = verbs.HERE.parents[1] / "docs" / "hca-pyverbs.md"
 
 
 @pytest.fixture(name="folder")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * wire-sim [one|incast|pairs|memory]...: tables for docs/performance.md. Without an argument: all of them. Virtual time: the figures do
+ * wire-sim [one|incast|pairs|memory]...: tables for docs/performance-wire.md. Without an argument: all of them. Virtual time: the figures do
  * not depend on the machine.
  */
 #include <stdio.h>

@@ -169,7 +169,7 @@ START_TEST(long_way_is_no_loss)
 }
 END_TEST
 
-/* Tail drop is not fair within 20 ms: 0.79 to 0.83, and 0.83 to 0.87. docs/performance.md has 1,000 engines. */
+/* Tail drop is not fair within 20 ms: 0.79 to 0.83, and 0.83 to 0.87. docs/performance-wire.md has 1,000 engines. */
 START_TEST(thousand_qps_share_a_hundred_engines)
 {
 	struct sim_config c = sim_defaults(1, 20 * SIM_MS);

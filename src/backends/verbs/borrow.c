@@ -5,7 +5,7 @@
  *
  * The handle of a new region comes from the client's memory, so it may name another region of its own context. The adapter
  * is asked for keys, length and address of the region, and none is taken that differs from what was ordered. A client can
- * keep the context's device file: docs/security.md ("A real adapter") says what it gains, and what the daemon checks.
+ * keep the context's device file: docs/security-adapter.md ("A real adapter") says what it gains, and what the daemon checks.
  */
 #include <errno.h>
 #include <linux/capability.h>
