@@ -31,6 +31,7 @@ enum {
 	TRY_AGAIN = 32, /* rests */
 	SPARE_SPIN_NS = 150000, /* the same if a CPU is to spare */
 	SPARE_NS = 10000000, /* how long that is believed */
+	YIELD_NS = 30000, /* while it spins on a CPU that seemed to spare, other threads get that CPU that often */
 	USED_NS = 5000000, /* a log that was not used for so long is looked at after an event only */
 	LISTEN_NS = 20000, /* while there is work the events of other logs are read that often */
 	SLICE_NS = 100000, /* a short one lets the thread preempt programs that compute as soon as it wakes up */
@@ -63,6 +64,7 @@ struct uvd_doorbells {
 	struct uvd_doorbell_log *served; /* the last doorbell was in it; NULL: the thread has slept since */
 	unsigned int num_rests;
 	bool has_spun; /* since that doorbell */
+	uint64_t yielded_at; /* CLOCK_MONOTONIC, ns; valid while has_spun */
 	uint64_t worked_at, heard_at; /* CLOCK_MONOTONIC, ns */
 	int loads; /* /proc/loadavg; -1: it cannot be read */
 	unsigned int cpus;
@@ -346,6 +348,27 @@ static ssize_t reader_sleep(struct uvd_doorbells *r, char *events, uint64_t ns)
 	return !ns || ppoll(&p, 1, &limit, NULL) > 0 ? read(r->inotify, events, EVENTS) : 0;
 }
 
+/*
+ * Waits for a moment, after which the logs are looked at again. The scheduler lets no thread preempt this one before its slice is over, and
+ * does not always move a thread that waits for this CPU to an idle one: without the yield a client of a ping-pong that sleeps (-e) waited
+ * for the whole spin in one of 20 messages. Without a spare CPU there is no yield: a client that polls would keep the CPU for
+ * milliseconds. Caller holds r->lock, which is released meanwhile.
+ */
+static void reader_spin(struct uvd_doorbells *r, uint64_t now)
+{
+	const bool yields = r->has_spare && r->has_spun && now - r->yielded_at > YIELD_NS;
+
+	if (!r->has_spun || yields)
+		r->yielded_at = now;
+	r->has_spun = true;
+	pthread_mutex_unlock(&r->lock);
+	if (yields)
+		sched_yield();
+	else
+		uvd_cpu_relax();
+	pthread_mutex_lock(&r->lock);
+}
+
 /* Nothing is left to do: spins or sleeps until there may be. Caller holds r->lock, which is released meanwhile. */
 static void reader_rest(struct uvd_doorbells *r, uint64_t now)
 {
@@ -354,10 +377,7 @@ static void reader_rest(struct uvd_doorbells *r, uint64_t now)
 	uint64_t end;
 
 	if (now - r->worked_at < reader_spin_ns(r, now)) {
-		r->has_spun = true;
-		pthread_mutex_unlock(&r->lock);
-		uvd_cpu_relax();
-		pthread_mutex_lock(&r->lock);
+		reader_spin(r, now);
 		return;
 	}
 	/* The log of a quiet client may have doorbells, of which no event tells. */
