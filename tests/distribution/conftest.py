@@ -29,7 +29,7 @@ sys.path.append(pathlib.Path(__file__).resolve().parents[1].as_posix())
 import perftest  # noqa: E402 pylint: disable=wrong-import-position
 
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
-README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
+PROGRAMS = pathlib.Path(__file__).resolve().parents[2] / "docs/programs.md"
 TRANSPORT = os.environ.get("UVERBSD_TRANSPORT", "run")
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 NOBODY = 65534
@@ -79,9 +79,9 @@ default_device = pytest.mark.parametrize("lasting_device", ["rxe" if MAPS else "
 device_with_ip = pytest.mark.parametrize("lasting_device", ["ip"], indirect=True)
 
 
-def readme_command(start, program=None):
-    """The command in the README's table that begins like this, with the program that it names PROGRAM, as argv."""
-    found = re.findall(rf"`({re.escape(start)}(?: [^`]*)?)`", README.read_text())
+def documented_command(start, program=None):
+    """The command in the table of docs/programs.md that begins like this, with the program that it names PROGRAM, as argv."""
+    found = re.findall(rf"`({re.escape(start)}(?: [^`]*)?)`", PROGRAMS.read_text())
     assert len(found) == 1, found
     return [program if a == "PROGRAM" else a for a in shlex.split(found[0])]
 

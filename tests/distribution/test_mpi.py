@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""MPI between four processes (mpi.c): allreduce and alltoall, every value checked, with the README's commands.
+"""MPI between four processes (mpi.c): allreduce and alltoall, every value checked, with the commands of docs/programs.md.
 
 UCX logs which transport carries what. Nothing else than the device can: no command lets MPI use its own shared memory or
 TCP, and without the device's transport all fail.
@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from conftest import CAN_LOCK, CLIENTS, CUSE, LIMIT, LONG, default_device, device_with_ip, readme_command, until
+from conftest import CAN_LOCK, CLIENTS, CUSE, LIMIT, LONG, default_device, device_with_ip, documented_command, until
 
 pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="UCX wants 64 MiB of locked memory: RLIMIT_MEMLOCK unlimited, or root")
 EVERY = 4 if CUSE and not LONG else 1
@@ -19,7 +19,7 @@ IMPLEMENTATIONS = list(REFUSALS) if LONG else ["openmpi"]
 
 def command(implementation):
     assert f"mpi-{implementation}" in CLIENTS, "not installed when build/ was made: scripts/packages"
-    return readme_command(f"mpirun.{implementation} {OVER_UCX[implementation]}", CLIENTS[f"mpi-{implementation}"])
+    return documented_command(f"mpirun.{implementation} {OVER_UCX[implementation]}", CLIENTS[f"mpi-{implementation}"])
 
 
 def lanes(said):
@@ -40,7 +40,7 @@ def test_every_value_of_collectives_of_four_ranks_arrives_over_the_device(device
 @device_with_ip
 def test_every_value_arrives_over_connections_of_librdmacm(device):
     """Open MPI has libfabric connect each rank to the others."""
-    mpi = device.start(*readme_command("mpirun.openmpi --mca pml cm", CLIENTS["mpi-openmpi"]), EVERY, locks=True)
+    mpi = device.start(*documented_command("mpirun.openmpi --mca pml cm", CLIENTS["mpi-openmpi"]), EVERY, locks=True)
     connected = until(lambda: mpi.ended() or any(i["state"] == "CONNECT" for i in device.cm_ids()), "a connection", LIMIT, mpi.text)
     said = mpi.wait(LIMIT).ok()
     assert connected is True and re.search(r"^4 ranks: \d{7,} values compared, 0 wrong$", said, re.M), said

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Other programs of the README's table, with its commands: gloo, qperf, libfabric, valgrind, sanitizers."""
+"""Other programs of docs/programs.md, with its commands: gloo, qperf, libfabric, valgrind, sanitizers."""
 import os
 import re
 import shutil
@@ -7,10 +7,10 @@ import tempfile
 
 import pytest
 
-from conftest import CLIENTS, CUSE, LONG, PLACE, WAYS, default_device, free_port, readme_command
+from conftest import CLIENTS, CUSE, LONG, PLACE, WAYS, default_device, free_port, documented_command
 
 by_lid = pytest.mark.parametrize("lasting_device", ["ioctl"], indirect=True)
-QPERF = readme_command("qperf localhost")
+QPERF = documented_command("qperf localhost")
 MEASURED = [a for a in QPERF if "_" in a]
 if LONG:
     MEASURED += ["rc_bi_bw", "uc_bi_bw", "ud_bi_bw", "rc_rdma_read_bw", "rc_rdma_read_lat", "rc_rdma_write_bw", "rc_rdma_write_lat",
@@ -45,7 +45,7 @@ def test_qperf_measures(device):
 @default_device
 def test_libfabric_compares_every_byte(device):
     port = free_port()
-    argv = [*readme_command("fi_pingpong"), "-c"]
+    argv = [*documented_command("fi_pingpong"), "-c"]
     sizes = [] if LONG and not CUSE else ["-S", 4096]
     for said in device.server_and_client([*argv, *sizes, "-B", port], [*argv, *sizes, "-P", port, "localhost"], port, locks=True):
         assert re.search(r"^4k +10 +=10 ", said, re.M), said
@@ -56,7 +56,7 @@ if LONG:
     def test_valgrind_finds_nothing(device):
         assert shutil.which("valgrind")
         port = free_port()
-        valgrind, program, *gid = readme_command("valgrind ibv_rc_pingpong")
+        valgrind, program, *gid = documented_command("valgrind ibv_rc_pingpong")
         argv = [valgrind, "--error-exitcode=9", program, *(gid if device.way == "rxe" else []), "-n", 50, "-p", port]
         for said in device.server_and_client(argv, [*argv, "localhost"], port):
             assert "ERROR SUMMARY: 0 errors" in said and "50 iters in" in said, said

@@ -219,7 +219,7 @@ def test_what_is_not_left_needs_no_stack_at_the_end(run):
     assert (r.run.returncode, r.process["objects_left"], r.all["stacks_lost"]) == (0, [], 0)
 
 
-# ---- programs of README ----------------------------------------------------------------------------------------------
+# ---- programs of docs/programs.md ----------------------------------------------------------------------------------------------
 
 PROGRAMS = ["ibv_rc_pingpong -g 0 -n 20", "ibv_ud_pingpong -g 0 -n 20", "ibv_srq_pingpong -g 0 -n 20", "ibv_rc_pingpong -g 0 -e -n 20",
             "ib_send_bw -x 0 -n 20", "ib_write_lat -x 0 -n 20"]

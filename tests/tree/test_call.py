@@ -341,10 +341,11 @@ def test_the_examples_of_the_pages_run():
     done = call("-f", "-", script=script)
     fails(done, "line 8: CQ DESTROY: EBUSY")
     assert "qp_state=INIT" in done.stdout.splitlines()[-1] and len(done.stdout.splitlines()) == 6
-    commands = next(b for b in (root / "README.md").read_text().split("```\n") if "call CQ CREATE" in b)
-    for command in commands.replace("build/tools/", str(BUILD / "tools") + "/").splitlines():
-        done = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0 and "resp_cqe" in done.stdout, done.stderr
+    commands = next(b for b in (root / "docs/call.md").read_text().split("```sh\n") if b.startswith("uverbsctl"))
+    for command in commands.partition("```")[0].splitlines():
+        env = {**os.environ, "PATH": f"{BUILD / 'tools'}:{os.environ['PATH']}"}
+        done = subprocess.run(command, shell=True, cwd=root, env=env, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
 
 
 def test_with_json_every_line_has_an_object():
