@@ -86,6 +86,16 @@ def test_the_index_has_every_page():
     assert not missing, "docs/README.md lists pages by reader"
 
 
+def test_the_chinese_page_has_the_commands_of_the_readme_and_says_which_commit_it_follows():
+    readme, chinese = ((ROOT / p).read_text(encoding="utf-8") for p in ("README.md", "docs/zh/README.md"))
+    block = re.compile(r"(?ms)^```sh\n(.*?)^```")
+    assert block.findall(readme) == block.findall(chinese)
+    commit = re.search(r"提交 `([0-9a-f]{8,})`（\d{4}-\d\d-\d\d）", chinese)[1]
+    history, shallow = (subprocess.run(["git", *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+                        for command in (["log", "--format=%H", "--", "README.md"], ["rev-parse", "--is-shallow-repository"]))
+    assert shallow == ["true"] or any(h.startswith(commit) for h in history), f"{commit} is no commit of README.md"
+
+
 def test_each_fault_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
     (tmp_path / "a.md").write_text("# A\n\n[x](b.md) [y](#b) [z](a.md#a) ![p](c.svg) [q](https://example.org)\n\n```\n[no](link)\n```\n")
