@@ -54,7 +54,7 @@ static void options_parse(unsigned int whose, int argc, char **argv)
 	if (whose == 2) {
 		if (!uvd_options_parse_device(&o, &place, argc, argv))
 			uvd_options_free(&o);
-	} else if (uvd_options_parse(&o, whose ? UVD_PROGRAM_RUN : UVD_PROGRAM_DAEMON, NULL, "", argc, argv) < 0) {
+	} else if (uvd_options_parse(&o, whose ? UVD_PROGRAM_RUN : UVD_PROGRAM_DAEMON, NULL, NULL, argc, argv) < 0) {
 		if (!o.num_devices || o.num_devices > UVD_MAX_DEVICES)
 			abort();
 		uvd_options_free(&o);

@@ -8,12 +8,17 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-static const char usage[] =
-	"uverbsd [OPTION...]\n"
-	"\n"
-	"  uverbsd                                     one device, rxe0 or (before Linux 6.9) hfi1_0, until it is interrupted\n"
-	"  uverbsd --devices 2 --ports 2               two of two ports each\n"
-	"  uverbsd --separate no                       one process with root's rights serves the clients, for a debugger";
+static const struct uvd_help_head help_head = {
+	.synopses = (const char *const[]){ "uverbsd [OPTION...]", NULL },
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsd", "one device, rxe0 or (before Linux 6.9) hfi1_0, until it is interrupted" },
+			{ "uverbsd --devices 2 --ports 2", "two of two ports each" },
+			{ "uverbsd --separate no",
+			  "one process with root's rights serves the clients, for a debugger" },
+			{},
+		},
+};
 
 int main(int argc, char **argv)
 {
@@ -29,7 +34,7 @@ int main(int argc, char **argv)
 	mallopt(M_ARENA_MAX, 2);
 	/* Each worker has a buffer for the longest request. Of most of them only the first page is used. */
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-	status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, uvd_daemon_can_map, usage, argc, argv);
+	status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, uvd_daemon_can_map, &help_head, argc, argv);
 	if (status >= 0)
 		return status;
 	if (options.first_arg < argc) {

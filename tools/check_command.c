@@ -12,16 +12,6 @@
 #include "commands.h"
 #include "util/util.h"
 
-static const char check_usage[] =
-	"Usage: uverbsctl check\n"
-	"\n"
-	"  uverbsctl check                             what can be had here\n"
-	"  uverbsctl check && uverbsctl run -- ibv_devinfo\n"
-	"  sudo uverbsctl check                        what root can have here\n"
-	"\n"
-	"Tries whether `uverbsctl run` works here, and whether uverbsd would get its nodes (CUSE). A transport that cannot be\n"
-	"had has the reason behind it. Exit status: 0 if there is one of them, 1 if there is none.\n";
-
 enum { WHY = 1024 };
 
 /* Keeps the first line, without what begins the messages of `uverbsctl run`. */
@@ -96,15 +86,35 @@ static bool check_tell(const char *name, bool (*check)(char why[WHY]))
 	return has;
 }
 
-int uvd_cmd_check(int argc, char **argv)
+static int check_command(const struct uvd_args *args)
 {
-	const bool helps = argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
-
-	if (argc > 1) {
-		fputs(check_usage, helps ? stdout : stderr);
-		return helps ? 0 : 2;
-	}
 	const bool has_run = check_tell("uverbsctl run", check_run), has_cuse = check_tell("uverbsd", check_cuse);
 
+	(void)args;
 	return has_run || has_cuse ? 0 : 1;
 }
+
+const struct uvd_command uvd_command_check = {
+	.name = "check",
+	.purpose = "whether this machine can have devices, and why not",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl check", "what can be had here" },
+			{ "uverbsctl check && uverbsctl run -- ibv_devinfo", "only if it can" },
+			{ "sudo uverbsctl check", "what root can have here" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Tries whether `uverbsctl run` works here, and whether uverbsd would get its nodes (CUSE). A transport that cannot "
+			"be had has the reason behind it.",
+			NULL },
+	.exits =
+		(const struct uvd_command_exit[]){
+			{ "0", "one of them works" },
+			{ "1", "none works" },
+			{ "2", "the command line is wrong" },
+			{},
+		},
+	.run = check_command,
+};

@@ -6,7 +6,6 @@
 #include "util/util.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <limits.h>
 #include <linux/netlink.h>
@@ -19,21 +18,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
-
-static const char env_usage[] =
-	"Usage: eval \"$(uverbsctl env [--control PATH] [--sysfs DIR])\"\n"
-	"       uverbsctl env --mount [--control PATH] [--sysfs DIR] [-- COMMAND [ARG...]]\n"
-	"\n"
-	"  eval \"$(uverbsctl env)\"                    for this shell and all that it starts\n"
-	"  uverbsctl env --mount -- ibstat             one program that reads /sys/class itself\n"
-	"  uverbsctl env --mount                       a shell for such programs\n"
-	"\n"
-	"Prints what a shell needs for its programs to find the devices of uverbsd. ibstat, ibstatus and others read /sys/class\n"
-	"themselves: for these start uverbsd with --sysfs overlay, or the programs with --mount.\n"
-	"\n"
-	"  --mount           run COMMAND (or a shell) where /sys/class has them too, for programs with that path built in\n"
-	"  --control PATH    the daemon's socket (default: /run/uverbsd/control)\n"
-	"  --sysfs DIR       its tree (default: what the daemon says)\n";
 
 /* Asks the daemon for its sysfs directory. */
 static bool ask_sysfs(const char *control, char *dir, size_t size)
@@ -132,47 +116,25 @@ static void print_quoted(const char *text)
 	putchar('\'');
 }
 
-int uvd_cmd_env(int argc, char **argv)
-{
-	static const struct option longs[] = { { "mount", no_argument, NULL, 'm' },
-					       { "control", required_argument, NULL, 'c' },
-					       { "sysfs", required_argument, NULL, 's' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL } };
-	const char *control = "/run/uverbsd/control";
-	char sysfs[PATH_MAX] = "";
-	bool mounted = false;
-	int c;
+struct env_options {
+	bool mounts;
+	const char *sysfs;
+};
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) >= 0) {
-		switch (c) {
-		case 'm':
-			mounted = true;
-			break;
-		case 'c':
-			control = optarg;
-			break;
-		case 's':
-			snprintf(sysfs, sizeof(sysfs), "%s", optarg);
-			break;
-		case 'h':
-			fputs(env_usage, stdout);
-			return 0;
-		default:
-			fputs(env_usage, stderr);
-			return 2;
-		}
-	}
-	if (optind < argc && !mounted) {
-		fputs(env_usage, stderr);
-		return 2;
-	}
-	if (!*sysfs && !ask_sysfs(control, sysfs, sizeof(sysfs)))
+static int env_command(const struct uvd_args *args)
+{
+	const struct env_options *o = args->options;
+	char sysfs[PATH_MAX] = "";
+
+	if (args->num_words && !o->mounts)
+		return uvd_args_wrong(args, "COMMAND `%s` is for --mount", args->words[0]);
+	if (o->sysfs)
+		snprintf(sysfs, sizeof(sysfs), "%s", o->sysfs);
+	else if (!ask_sysfs(args->control, sysfs, sizeof(sysfs)))
 		return 1;
 	warn_netlink();
-	if (mounted)
-		return run_mounted(sysfs, argv + optind);
+	if (o->mounts)
+		return run_mounted(sysfs, args->words);
 	fputs("export SYSFS_PATH=", stdout);
 	print_quoted(sysfs);
 	/* The comment comes last: eval of an unquoted $(...) makes one line of both, and must still set the variable. */
@@ -180,3 +142,44 @@ int uvd_cmd_env(int argc, char **argv)
 	      stdout);
 	return 0;
 }
+
+const struct uvd_command uvd_command_env = {
+	.name = "env",
+	.purpose = "what a shell must export to find the daemon's devices",
+	.synopses = (const char *const[]){ "eval \"$(uverbsctl env [OPTION...])\"",
+					   "uverbsctl env --mount [OPTION...] [-- COMMAND [ARG...]]", NULL },
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "eval \"$(uverbsctl env)\"", "for this shell and all that it starts" },
+			{ "uverbsctl env --mount -- ibstat", "one program that reads /sys/class itself" },
+			{ "uverbsctl env --mount", "a shell for such programs" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Prints what a shell needs for its programs to find the devices of uverbsd. ibstat, ibstatus and others read "
+			"/sys/class themselves: for these start uverbsd with --sysfs overlay, or the programs with --mount.",
+			NULL },
+	.words = "[COMMAND [ARG...]]",
+	.stops = true,
+	.takes = UVD_TAKES_CONTROL,
+	.options =
+		(const struct uvd_command_option[]){
+			{ "mount",
+			  .help = "run COMMAND (or a shell) where /sys/class has them too, for programs with that path built in",
+			  UVD_STORE(struct env_options, mounts, FLAG) },
+			{ "sysfs", .arg = "DIR", .help = "the daemon's tree (default: what the daemon says)",
+			  .values = UVD_VALUES_FOLDER, UVD_STORE(struct env_options, sysfs, TEXT) },
+			{},
+		},
+	.size = sizeof(struct env_options),
+	.exits =
+		(const struct uvd_command_exit[]){
+			{ "0", "success" },
+			{ "1", "the daemon does not answer, or there can be no mount namespace" },
+			{ "2", "the command line is wrong" },
+			{ "126, 127", "COMMAND cannot be executed, or is not found" },
+			{},
+		},
+	.run = env_command,
+};

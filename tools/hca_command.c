@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsctl hca: the adapters of this machine, and what each supports behind a device with --backend verbs. */
 #include <errno.h>
-#include <getopt.h>
 #include <infiniband/verbs.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -12,17 +11,6 @@
 #include "backends/verbs/verbs.h"
 #include "commands.h"
 #include "util/util.h"
-
-static const char hca_usage[] =
-	"Usage: uverbsctl hca [--json]\n"
-	"\n"
-	"  uverbsctl hca                               the adapters, and what works through uverbsd\n"
-	"  uverbsd --backend verbs --hca rxe0          a device that forwards to one of them\n"
-	"\n"
-	"Lists the adapters of this machine that libibverbs finds, and what each supports behind a device that forwards\n"
-	"to it. A device of uverbsd is no adapter, and not listed.\n"
-	"\n"
-	"  --json            the same as JSON\n";
 
 /* One capability: a column of the table, and a key in JSON. */
 static const struct {
@@ -131,28 +119,16 @@ static void hca_print_table(const json_t *all)
 		hca_print_row(hca);
 }
 
-int uvd_cmd_hca(int argc, char **argv)
-{
-	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-						 { "help", no_argument, NULL, 'h' },
-						 {} };
-	bool as_json = false;
-	json_t *all;
-	int c;
+struct hca_options {
+	bool json;
+};
 
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
-		if (c != 'j') {
-			fputs(hca_usage, c == 'h' ? stdout : stderr);
-			return c == 'h' ? 0 : 2;
-		}
-		as_json = true;
-	}
-	if (optind < argc) {
-		fprintf(stderr, "uverbsctl hca: `%s` is too much; see --help\n", argv[optind]);
-		return 2;
-	}
-	all = hca_list();
-	if (as_json) {
+static int hca_command(const struct uvd_args *args)
+{
+	const struct hca_options *o = args->options;
+	json_t *all = hca_list();
+
+	if (o->json) {
 		json_dumpf(all, stdout, JSON_INDENT(2));
 		printf("\n");
 	} else {
@@ -161,3 +137,27 @@ int uvd_cmd_hca(int argc, char **argv)
 	json_decref(all);
 	return 0;
 }
+
+const struct uvd_command uvd_command_hca = {
+	.name = "hca",
+	.purpose = "the adapters that a device can forward to (--backend verbs)",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl hca", "the adapters, and what works through uverbsd" },
+			{ "uverbsctl hca --json", "the same for programs" },
+			{ "uverbsd --backend verbs --hca rxe0", "a device that forwards to one of them" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Lists the adapters of this machine that libibverbs finds, and what each supports behind a device that forwards to "
+			"it. A device of uverbsd is no adapter, and not listed.",
+			NULL },
+	.options =
+		(const struct uvd_command_option[]){
+			{ "json", .help = "print JSON", UVD_STORE(struct hca_options, json, FLAG) },
+			{},
+		},
+	.size = sizeof(struct hca_options),
+	.run = hca_command,
+};

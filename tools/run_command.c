@@ -6,19 +6,21 @@
 #include "options/options.h"
 #include "run/run.h"
 
-static const char run_usage[] =
-	"uverbsctl run [OPTION...] [--] PROGRAM [ARG...]\n"
-	"\n"
-	"  uverbsctl run -- ibv_devinfo                one program with a device of its own, rxe0\n"
-	"  uverbsctl run -- bash                       a shell: all that it starts shares the device\n"
-	"  uverbsctl run --join -- ib_send_bw -x 0     in one terminal, and in another, on the same devices:\n"
-	"  uverbsctl run --join -- ib_send_bw -x 0 localhost";
+static const char *const run_synopses[] = { "uverbsctl run [OPTION...] [--] PROGRAM [ARG...]", NULL };
+static const struct uvd_help_example run_examples[] = {
+	{ "uverbsctl run -- ibv_devinfo", "one program with a device of its own, rxe0" },
+	{ "uverbsctl run -- bash", "a shell: all that it starts shares the device" },
+	{ "uverbsctl run --join -- ib_send_bw -x 0", "in one terminal, and in another, on the same devices:" },
+	{ "uverbsctl run --join -- ib_send_bw -x 0 localhost", "" },
+	{},
+};
+static const struct uvd_help_head run_head = { run_synopses, run_examples };
 
-int uvd_cmd_run(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
 	struct uvd_options o;
 	struct uvd_run_options run;
-	int status = uvd_options_parse(&o, UVD_PROGRAM_RUN, NULL, run_usage, argc, argv);
+	int status = uvd_options_parse(&o, UVD_PROGRAM_RUN, NULL, &run_head, argc, argv);
 
 	if (status >= 0)
 		return status;
@@ -49,3 +51,22 @@ int uvd_cmd_run(int argc, char **argv)
 	uvd_options_free(&o);
 	return status;
 }
+
+const struct uvd_command uvd_command_run = {
+	.name = "run",
+	.purpose = "run a program with a device of its own, without root",
+	.synopses = run_synopses,
+	.examples = run_examples,
+	.words = "PROGRAM [ARG...]",
+	.exits =
+		(const struct uvd_command_exit[]){
+			{ "that of PROGRAM", "PROGRAM has ended" },
+			{ "2", "the command line is wrong" },
+			{ "99", "PROGRAM succeeded, and the report has findings (--report-fails)" },
+			{ "125", "PROGRAM could not get devices" },
+			{ "126, 127", "PROGRAM cannot be executed, or is not found" },
+			{},
+		},
+	.run_raw = run_command,
+	.program = UVD_PROGRAM_RUN,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl: runs the subcommand that argv[1] names. */
+/* uverbsctl: runs the command that argv[1] names. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,29 +7,6 @@
 
 #include "commands.h"
 #include "util/util.h"
-
-#define COMMAND_ROW(name, function, what) { name, uvd_cmd_##function, what },
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *what;
-} commands[] = { UVD_COMMANDS(COMMAND_ROW) };
-
-static int uverbsctl_usage(FILE *to, int status)
-{
-	fputs("Usage: uverbsctl COMMAND [OPTION...]\n"
-	      "\n"
-	      "  uverbsctl run -- ibv_devinfo         a program with a device of its own\n"
-	      "  uverbsctl status                     what the daemon serves\n"
-	      "  uverbsctl device remove uverbs0      unplug a device\n"
-	      "\n"
-	      "Commands:\n",
-	      to);
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-		fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].what);
-	fprintf(to, "\n`uverbsctl COMMAND --help` tells more, `uverbsctl --version` the version.\n");
-	return status;
-}
 
 /* Returns the exit status of a command, or 1 after a message if its output was not all written. */
 static int uverbsctl_end(const char *command, int status)
@@ -44,10 +21,37 @@ static int uverbsctl_end(const char *command, int status)
 	return status ? status : 1;
 }
 
+static int uverbsctl_unknown(const char *word)
+{
+	struct uvd_nearest nearest = { .wrong = word };
+	const struct uvd_command_row *row;
+	char names[UVD_NEAREST_TEXT];
+
+	for (unsigned int i = 0; (row = uvd_command_at(i)); i++)
+		if (row->command && !row->command->is_hidden)
+			uvd_nearest_add(&nearest, row->command->name);
+	fprintf(stderr, "uverbsctl: unknown command `%s`; the nearest are %s; see `uverbsctl --help`\n", word,
+		uvd_nearest_text(&nearest, names));
+	return 2;
+}
+
+/* `uverbsctl help`: as --help of a command. */
+static int uverbsctl_help(int argc, char **argv)
+{
+	char *words[] = { NULL, "--help", NULL };
+	const struct uvd_command *command = argc > 2 ? uvd_command_find(argv[2]) : NULL;
+
+	if (argc > 2 && !command)
+		return uverbsctl_unknown(argv[2]);
+	if (command)
+		return uvd_command_main(command, 2, words);
+	uvd_command_help_all(stdout);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	struct uvd_nearest nearest = { .wrong = argc > 1 ? argv[1] : "" };
-	char names[UVD_NEAREST_TEXT], name[32];
+	const struct uvd_command *command;
 	const int ret = uvd_fd_open_standard();
 
 	if (ret) {
@@ -55,23 +59,17 @@ int main(int argc, char **argv)
 			uvd_errno_name(ret));
 		return 1;
 	}
-	if (argc < 2)
-		return uverbsctl_usage(stderr, 2);
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
-		return uverbsctl_end(NULL, uverbsctl_usage(stdout, 0));
+	if (argc < 2) {
+		uvd_command_help_all(stderr);
+		return 2;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		return uverbsctl_end(NULL, uverbsctl_help(argc, argv));
 	if (!strcmp(argv[1], "--version"))
 		return uverbsctl_end(NULL, printf("uverbsctl %s\n", UVD_VERSION) < 0);
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
-		if (strcmp(argv[1], commands[i].name) != 0)
-			continue;
-		/* Messages of getopt_long() and of the options begin with the command's argv[0]. */
-		snprintf(name, sizeof(name), "uverbsctl %s", commands[i].name);
-		argv[1] = name;
-		return uverbsctl_end(commands[i].name, commands[i].run(argc - 1, argv + 1));
-	}
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-		uvd_nearest_add(&nearest, commands[i].name);
-	fprintf(stderr, "uverbsctl: unknown command `%s`; the nearest are %s; see `uverbsctl --help`\n", argv[1],
-		uvd_nearest_text(&nearest, names));
-	return 2;
+	argv = uvd_old_spelling_rewrite(&argc, argv);
+	command = uvd_command_find(argv[1]);
+	if (!command)
+		return uverbsctl_unknown(argv[1]);
+	return uverbsctl_end(command->name, uvd_command_main(command, argc - 1, argv + 1));
 }

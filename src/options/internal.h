@@ -14,6 +14,8 @@
  */
 enum uvd_option_scope { UVD_SCOPE_PROGRAM, UVD_SCOPE_DEVICE, UVD_SCOPE_PORT, UVD_SCOPE_LIMIT /* uvd_options, too */ };
 
+enum { HELP_COLUMN = 29 /* of the texts in the help of options */ };
+
 struct uvd_option_choice {
 	const char *name;
 	int value;

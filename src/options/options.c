@@ -57,33 +57,66 @@ void uvd_setting_add(struct parser *p, const struct uvd_option_row *row, const c
 
 /* ---- --help ------------------------------------------------------------------------------------------------------ */
 
-static void print_help(enum uvd_program program, const char *usage)
-{
-	static const char *const titles[] = { "Options", "Devices (in the file: [uverbsd] or [device N])",
-					      "Ports (in the file: [uverbsd], [device N] or [port N.M])",
-					      "What each user may hold (in the file: [limits], without `limit-`)" };
-	const struct uvd_option_row *row;
-	char left[64];
-	unsigned int scope;
+/* In the order of enum uvd_option_scope. */
+static const struct {
+	const char *name, *title;
+} scopes[] = { { "program", "Options:" },
+	       { "device", "Devices (in the file: [uverbsd] or [device N]):" },
+	       { "port", "Ports (in the file: [uverbsd], [device N] or [port N.M]):" },
+	       { "limit", "What each user may hold (in the file: [limits], without `limit-`):" } };
 
-	printf("Usage: %s\n", usage);
-	for (scope = UVD_SCOPE_PROGRAM; scope <= UVD_SCOPE_LIMIT; scope++) {
-		printf("\n%s:\n", titles[scope]);
-		for (unsigned int i = 0; (row = uvd_option_at(i)); i++) {
-			if (row->scope != scope || !(row->programs & program) || !row->help)
-				continue;
-			snprintf(left, sizeof(left),
-				 row->is_glued ? "--%s[=%s]"
-				 : row->arg    ? "--%s %s"
-					       : "--%s",
-				 row->name, row->arg);
-			printf("  %-26s %s", left, row->help);
-			printf(row->preset ? " (default: %s)\n" : "\n", row->preset);
+static void help_print_row(const struct uvd_option_row *row)
+{
+	char left[64], right[512];
+
+	snprintf(left, sizeof(left), row->is_glued ? "--%s[=%s]" : row->arg ? "--%s %s" : "--%s", row->name, row->arg);
+	snprintf(right, sizeof(right), row->preset ? "%s (default: %s)" : "%s", row->help, row->preset);
+	uvd_help_row(stdout, left, right, HELP_COLUMN);
+}
+
+static void print_help(enum uvd_program program, const struct uvd_help_head *head)
+{
+	const struct uvd_option_row *row;
+
+	uvd_help_head_print(stdout, head);
+	for (unsigned int scope = UVD_SCOPE_PROGRAM; scope <= UVD_SCOPE_LIMIT; scope++) {
+		fputc('\n', stdout);
+		uvd_help_wrap(stdout, scopes[scope].title, 0, 0);
+		for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
+			if (row->scope == scope && row->programs & program && row->help)
+				help_print_row(row);
+		if (scope == UVD_SCOPE_PROGRAM) {
+			uvd_help_row(stdout, "--help", "this text", HELP_COLUMN);
+			uvd_help_row(stdout, "--version", "the version", HELP_COLUMN);
 		}
-		if (scope == UVD_SCOPE_PROGRAM)
-			printf("  %-26s this text\n  %-26s the version\n", "--help", "--version");
 	}
-	printf("\nA file has lines `option = value`; the command line wins over it.\n");
+	fputc('\n', stdout);
+	uvd_help_wrap(stdout, "A file has lines `option = value`; the command line wins over it.", 0, 0);
+}
+
+bool uvd_options_describe(unsigned int i, struct uvd_option_info *info)
+{
+	const struct uvd_option_row *row;
+
+	for (unsigned int at = 0; (row = uvd_option_at(at)); at++)
+		if (row->help && !i--)
+			break;
+	if (!row)
+		return false;
+	*info = (struct uvd_option_info){
+		.name = row->name,
+		.arg = row->arg,
+		.scope = scopes[row->scope].name,
+		.preset = row->preset,
+		.help = row->help,
+		.programs = row->programs,
+		.is_of_file = !row->is_file,
+		.is_glued = row->is_glued,
+		.may_be_omitted = row->omitted,
+	};
+	for (unsigned int c = 0; row->choices && row->choices[c].name && c < UVD_OPTION_CHOICES; c++)
+		info->choices[c] = row->choices[c].name;
+	return true;
 }
 
 /* ---- settings ---------------------------------------------------------------------------------------------------- */
@@ -127,11 +160,11 @@ static void add_plugin(struct parser *p, const struct uvd_option_row *row, int a
 }
 
 /* Prints the help, and that of the plug-ins on the command line. Returns the exit status. */
-static int give_help(struct parser *p, const char *usage)
+static int give_help(struct parser *p, const struct uvd_help_head *head)
 {
 	char error[UVD_PLUGIN_ERROR];
 
-	print_help(p->program, usage);
+	print_help(p->program, head);
 	for (unsigned int i = 0; i < p->num_settings; i++)
 		if (p->settings[i].row->is_plugin)
 			uvd_setting_apply(p, &p->settings[i], p->o, 0);
@@ -143,7 +176,7 @@ static int give_help(struct parser *p, const char *usage)
 }
 
 /* Returns -1 to go on, or the exit status. */
-static int read_command_line(struct parser *p, const char *usage, int argc, char **argv)
+static int read_command_line(struct parser *p, const struct uvd_help_head *head, int argc, char **argv)
 {
 	struct option longs[128] = { 0 };
 	const struct uvd_option_row *row;
@@ -162,24 +195,23 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 						      : row->arg    ? required_argument
 								    : no_argument,
 						      NULL, FIRST_ROW + i };
-	opterr = 1;
+	opterr = 0;
 	optind = 0; /* restart getopt, which may have been used before */
-	while ((c = getopt_long(argc, argv, p->device_only ? "+" : "+h", longs, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, p->device_only ? "+:" : "+:h", longs, NULL)) >= 0) {
 		switch (c) {
 		case HELP:
 		case 'h':
 			/* A plug-in that follows has options, too. */
 			p->help = true;
-			opterr = 0;
 			continue;
 		case VERSION:
 			printf("uverbsd %s\n", UVD_VERSION);
 			return 0;
 		case '?':
+		case ':':
 			if (p->help)
-				return give_help(p, usage);
-			if (!p->device_only)
-				fprintf(stderr, "%s: try --help\n", p->name);
+				return give_help(p, head);
+			uvd_help_wrong_option(p->name, c, argv, longs);
 			return 2;
 		}
 		row = uvd_option_at(c - FIRST_ROW);
@@ -196,7 +228,7 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 			uvd_setting_add(p, row, row->arg ? optarg : "yes", -1, -1, 0);
 	}
 	p->o->first_arg = optind;
-	return p->help ? give_help(p, usage) : -1;
+	return p->help ? give_help(p, head) : -1;
 }
 
 /* ---- putting it together ----------------------------------------------------------------------------------------- */
@@ -422,7 +454,7 @@ static void open_plugins(struct parser *p)
 	p->plugins = p->o->names;
 }
 
-static int options_run_parser(struct parser *p, const char *usage, int argc, char **argv)
+static int options_run_parser(struct parser *p, const struct uvd_help_head *head, int argc, char **argv)
 {
 	struct uvd_options *o = p->o;
 	unsigned int i;
@@ -436,7 +468,7 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 	o->machine_is_known = p->machine;
 	o->argc = argc;
 	o->argv = argv;
-	status = read_command_line(p, usage, argc, argv);
+	status = read_command_line(p, head, argc, argv);
 	if (status < 0) {
 		put_file_first(p);
 		apply_program(p);
@@ -475,8 +507,8 @@ static unsigned int random_lid(void)
 	return uvd_random(0xbe00); /* so that the LIDs of all devices stay below 0xc000 */
 }
 
-int uvd_options_parse(struct uvd_options *o, enum uvd_program program, int (*can_map)(void), const char *usage,
-		      int argc, char **argv)
+int uvd_options_parse(struct uvd_options *o, enum uvd_program program, int (*can_map)(void),
+		      const struct uvd_help_head *head, int argc, char **argv)
 {
 	struct parser p = {
 		.o = o,
@@ -488,7 +520,7 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, int (*can
 		.checks_names = true,
 	};
 
-	return options_run_parser(&p, usage, argc, argv);
+	return options_run_parser(&p, head, argc, argv);
 }
 
 int uvd_options_parse_device(struct uvd_options *o, const struct uvd_option_place *place, int argc, char **argv)
@@ -508,7 +540,7 @@ int uvd_options_parse_device(struct uvd_options *o, const struct uvd_option_plac
 		.first_nth = place->nth,
 	};
 
-	if (options_run_parser(&p, argv[0], argc, argv) >= 0)
+	if (options_run_parser(&p, NULL, argc, argv) >= 0)
 		return -1;
 	if (o->num_devices == 1 && o->first_arg == argc && !o->num_plugins)
 		return 0;

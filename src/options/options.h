@@ -20,6 +20,7 @@
 #include "account/account.h"
 #include "core/core.h"
 #include "plugin/plugin.h"
+#include "util/util.h"
 #include "wire/wire.h"
 
 struct uvd_engine;
@@ -125,13 +126,13 @@ struct uvd_options {
 };
 
 /*
- * Parses the command line and the configuration file into *o. `usage` is the text that --help prints after "Usage: ".
+ * Parses the command line and the configuration file into *o. --help begins with `head`, which may be NULL.
  * can_map: asked by a daemon whether its clients can map queues; returns 0 or a negative errno. NULL: they cannot.
  * Returns -1 to go on; the caller then frees *o with uvd_options_free() and keeps argv. Otherwise returns the exit
  * status: 0 after --help or --version, 2 after an error, which is reported on stderr.
  */
-int uvd_options_parse(struct uvd_options *o, enum uvd_program program, int (*can_map)(void), const char *usage,
-		      int argc, char **argv);
+int uvd_options_parse(struct uvd_options *o, enum uvd_program program, int (*can_map)(void),
+		      const struct uvd_help_head *head, int argc, char **argv);
 /* The engine tells the parser this, on which the defaults of one more device depend. */
 struct uvd_option_place {
 	const struct uvd_option_machine *machine; /* of the engine's options */
@@ -149,6 +150,23 @@ struct uvd_option_place {
  */
 int uvd_options_parse_device(struct uvd_options *o, const struct uvd_option_place *place, int argc, char **argv);
 void uvd_options_free(struct uvd_options *o);
+
+enum { UVD_OPTION_CHOICES = 8 };
+
+/* An option, for help beyond --help. */
+struct uvd_option_info {
+	const char *name, *arg; /* arg: NULL: a flag */
+	const char *scope; /* "program", "device", "port" or "limit" */
+	const char *preset, *help; /* preset: NULL: there is none */
+	const char *choices[UVD_OPTION_CHOICES + 1]; /* the words that its value can be; none: it is something else */
+	unsigned int programs; /* set of enum uvd_program */
+	bool is_of_file; /* the configuration file can have it */
+	bool is_glued; /* its value stands behind a `=`, or is left out */
+	bool may_be_omitted; /* the value may be left out before another option */
+};
+
+/* Describes option number i, from 0, of those that --help shows. Returns false after the last. */
+bool uvd_options_describe(unsigned int i, struct uvd_option_info *info);
 /* Writes what a broker tells its engine process. */
 void uvd_options_machine_text(const struct uvd_option_machine *m, char text[UVD_MACHINE_TEXT]);
 /* Writes the addresses with commas between them. */

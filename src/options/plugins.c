@@ -136,11 +136,12 @@ bool uvd_options_load_plugins(const struct uvd_options *o, struct uvd_plugins *p
 
 static void plugin_print_option(const struct uvd_plugin_option *option)
 {
-	char left[64];
+	char left[64], right[512];
 
 	snprintf(left, sizeof(left), "%s=%s", option->name, option->metavar ? option->metavar : "VALUE");
-	printf("  %-26s %s", left, option->help ? option->help : "");
-	printf(option->value ? " (default: %s)\n" : "\n", option->value);
+	snprintf(right, sizeof(right), option->value ? "%s (default: %s)" : "%s", option->help ? option->help : "",
+		 option->value);
+	uvd_help_row(stdout, left, right, HELP_COLUMN);
 }
 
 static void plugin_print_help(const struct uvd_module *module)

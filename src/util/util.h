@@ -12,6 +12,7 @@
 #include <uverbsd/log.h>
 #include "util/crash.h"
 #include "util/dir.h"
+#include "util/help.h"
 #include "util/list.h"
 #include "util/lock.h"
 #include "util/memory.h"

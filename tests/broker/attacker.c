@@ -177,7 +177,7 @@ int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link,
 int main(int argc, char **argv)
 {
 	struct uvd_options options;
-	int status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, NULL, "attacker [OPTION...]", argc, argv);
+	int status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, NULL, NULL, argc, argv);
 
 	if (status >= 0)
 		return 2;

@@ -29,7 +29,7 @@ def uverbsd(*options):
     (["--config", "/nonexistent"], "/nonexistent: ENOENT"),
     (["--limit-files", "-1"], "--limit-files: `-1` is not from 0"),
     (["--limit-root", "maybe"], "--limit-root: `maybe` is none of: yes no"),
-    (["--join", "x"], "unrecognized option"),
+    (["--join", "x"], "unknown option"),
     (["program"], "unexpected argument `program`"),
 ])
 def test_bad_option_is_told_and_exits_2(options, words):

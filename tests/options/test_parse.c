@@ -24,7 +24,7 @@ static void parse(struct uvd_options *o, const char *text, char *option, char *v
 
 	ck_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	ck_assert_int_eq(uvd_options_parse(o, UVD_PROGRAM_RUN, NULL, "test", option ? 5 : 3, argv), -1);
+	ck_assert_int_eq(uvd_options_parse(o, UVD_PROGRAM_RUN, NULL, NULL, option ? 5 : 3, argv), -1);
 	close(fd);
 }
 
@@ -69,7 +69,7 @@ START_TEST(test_memlock_is_the_clients_for_the_daemon_and_unlimited_under_run)
 	struct uvd_options o;
 	char *argv[] = { "uverbsd", NULL };
 
-	ck_assert_int_lt(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, "", 1, argv), 0);
+	ck_assert_int_lt(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, NULL, 1, argv), 0);
 	ck_assert_uint_eq(o.devices[0].memlock, UVD_MEMLOCK_CLIENT);
 	uvd_options_free(&o);
 	ck_assert_int_eq(uvd_options_parse_device(&o, &shared, 1, argv), 0);
@@ -96,7 +96,7 @@ START_TEST(test_daemon_is_two_processes_unless_an_option_says_no)
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *argv[] = { "uverbsd", "--separate", (char *)cases[i].value, NULL };
 
-		ck_assert_int_lt(uvd_options_parse(&o, cases[i].program, NULL, "", cases[i].value ? 3 : 1, argv), 0);
+		ck_assert_int_lt(uvd_options_parse(&o, cases[i].program, NULL, NULL, cases[i].value ? 3 : 1, argv), 0);
 		ck_assert_int_eq(o.separate, cases[i].separate);
 		uvd_options_free(&o);
 	}
@@ -111,12 +111,12 @@ START_TEST(test_engine_process_never_has_root_s_user)
 	const uid_t uid = own ? own->pw_uid : 65534;
 	struct uvd_options o;
 
-	ck_assert_int_lt(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, "", 1, argv), 0);
+	ck_assert_int_lt(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, NULL, 1, argv), 0);
 	ck_assert_int_eq(o.engine_is_nobody, !own);
 	ck_assert_uint_eq(o.engine_uid, uid);
 	ck_assert_uint_ne(o.engine_gid, 0);
 	uvd_options_free(&o);
-	ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, "", 3, root), 2);
+	ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, NULL, 3, root), 2);
 }
 END_TEST
 
@@ -145,7 +145,7 @@ START_TEST(test_text_of_a_device_that_sysfs_cannot_show_is_refused)
 	for (unsigned int i = 0; i < UVD_COUNT(options); i++) {
 		char *argv[] = { "uverbsd", (char *)options[i], (char *)bad[_i], NULL };
 
-		ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, "", 3, argv), 2);
+		ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, NULL, 3, argv), 2);
 	}
 }
 END_TEST
@@ -235,7 +235,7 @@ START_TEST(test_engine_process_has_the_wire_that_its_broker_has_opened)
 	char text[UVD_WIRE_TEXT];
 	struct uvd_options o;
 
-	ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, "", 4, argv), -1);
+	ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, NULL, 4, argv), -1);
 	uvd_options_wire_text(&o.wire, text);
 	ck_assert_str_eq(text, "127.0.0.3,fe80::1%1");
 	ck_assert_uint_eq(o.wire.list[1].scope, 1);
@@ -255,7 +255,7 @@ START_TEST(test_list_of_addresses_that_is_wrong_is_refused)
 	char *argv[] = { "uverbsd", "--ip", (char *)bad[_i], NULL };
 	struct uvd_options o;
 
-	ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, "", 3, argv), 2);
+	ck_assert_int_eq(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, NULL, NULL, 3, argv), 2);
 }
 END_TEST
 
@@ -407,7 +407,7 @@ START_TEST(test_only_uverbsd_has_shares)
 	struct uvd_options o;
 
 	for (unsigned int i = 0; i < UVD_COUNT(programs); i++) {
-		ck_assert_int_eq(uvd_options_parse(&o, programs[i].program, NULL, "test", 1, argv), -1);
+		ck_assert_int_eq(uvd_options_parse(&o, programs[i].program, NULL, NULL, 1, argv), -1);
 		ck_assert(o.limits.one_user == programs[i].one_user);
 		uvd_options_free(&o);
 	}

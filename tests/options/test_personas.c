@@ -34,7 +34,7 @@ static int parse(struct uvd_options *o, enum uvd_program program, int (*can_map)
 	snprintf(text, sizeof(text), "%s", words);
 	for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
-	return uvd_options_parse(o, program, can_map, "", argc, argv);
+	return uvd_options_parse(o, program, can_map, NULL, argc, argv);
 }
 
 /* Names of the devices, with blanks between them. */

@@ -251,8 +251,8 @@ def test_filters_change_while_the_run_lasts(run):
 @pytest.mark.parametrize("command, said", (
     ("add errr", "there is no filter 'errr'"), ("remove error", "has no filter 'error'"), ("set error", "has no filter 'error'"),
     ("add hfi1_7 error", "there is no such device; there are: hfi1_0, hfi1_1"), ("add error", "name one of the devices: hfi1_0, hfi1_1"),
-    ("ad error", "unknown command `ad`; the nearest is add"), ("add hfi1_0 error:create_qp=X", "`X` is not an errno"),
-    ("add", "Usage:"), ("add hfi1_0 error x", "Usage:")))
+    ("ad error", "unknown verb `ad`; the nearest are add,"), ("add hfi1_0 error:create_qp=X", "`X` is not an errno"),
+    ("add", "FILTER is missing"), ("add hfi1_0 error x", "`x` is too much")))
 def test_a_wrong_change_is_an_error_that_names_what_is_wrong(run, command, said):
     name = "" if "hfi1_" in command or command in ("add error", "ad error", "add") else " hfi1_0"
     verb, _, rest = command.partition(" ")

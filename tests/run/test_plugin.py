@@ -198,7 +198,7 @@ def test_wrong_names_bring_the_nearest(run, toy):
                      f"{UVERBSCTL} plugn")
     lines = r.stderr.splitlines()
     assert "nearest names are toy" in lines[0] and "nearest names there are toy.so" in lines[1], r
-    assert lines[2].endswith("the nearest is load") and "plugin" in lines[3], r
+    assert "unknown verb `loadd`; the nearest are load, reload, unload;" in lines[2] and "plugin" in lines[3], r
 
 
 # ---- mistakes of a plug-in ----------------------------------------------------------------------------------------------

@@ -68,10 +68,10 @@ def test_a_device_in_the_process_has_the_results_of_run(run, replay):
 
 
 @pytest.mark.parametrize("options, says", [
-    (("--in-process", "--device", "uverbs0", "calls.prog"), "Usage: uverbsctl replay"),
-    (("calls.prog", "--", "--backend", "null"), "Usage: uverbsctl replay"),
-    (("--in-process", "calls.prog", "--", "--nothing"), "uverbsctl replay --in-process: unrecognized option '--nothing'"),
-    (("--in-process", "calls.prog", "other"), "uverbsctl replay --in-process: other: only options of `uverbsctl run` are allowed"),
+    (("--in-process", "--device", "uverbs0", "calls.prog"), "uverbsctl replay: --device and --in-process exclude each other"),
+    (("calls.prog", "--", "--backend", "null"), "uverbsctl replay: RUN-OPTION `--backend` is for --in-process"),
+    (("--in-process", "calls.prog", "--", "--nothing"), "uverbsctl replay --in-process: unknown option `--nothing`; the nearest are"),
+    (("--in-process", "calls.prog", "other"), "uverbsctl replay: `other` is too much"),
 ])
 def test_wrong_options_of_a_device_in_the_process_are_2(run, options, says):
     r = subprocess.run([UVERBSCTL, "replay", *options], cwd=run.folder, env=run.env, capture_output=True, text=True, timeout=STUCK)

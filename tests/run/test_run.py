@@ -247,15 +247,15 @@ def test_bad_options_are_status_2(run):
 
 
 @pytest.mark.parametrize("args, said", [
-    (["run", "--nonsense"], "uverbsctl run: unrecognized option '--nonsense'"),
-    (["status", "--nonsense"], "uverbsctl status: unrecognized option '--nonsense'"),
+    (["run", "--nonsense"], "uverbsctl run: unknown option `--nonsense`"),
+    (["status", "--nonsense"], "uverbsctl status: unknown option `--nonsense`"),
     (["run", "--plugin", "/nowhere/x.so", "true"], "uverbsctl run: --plugin /nowhere/x.so: ENOENT"),
     (["run", "--first-number", "1023", "--devices", "2", "true"], "uverbsctl run: device rxe1: the number 1024 is not from 0 to 1023"),
     (["run", "--devices", "3", "--name", "rxe_x", "true"],
      "uverbsctl run: two devices have the name rxe_x: `name` in [device N] gives each its own")])
 def test_message_names_the_program_and_the_value(args, said):
     r = subprocess.run([UVERBSCTL, *args], capture_output=True, text=True, timeout=STUCK)
-    assert r.returncode == 2 and r.stderr.splitlines()[0] == said, r
+    assert r.returncode == 2 and r.stderr.splitlines()[0].startswith(said), r
 
 
 def test_failed_call_without_a_wrong_field_has_no_empty_field_in_its_log_line(run):

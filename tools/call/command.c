@@ -4,102 +4,45 @@
 #include "../commands.h"
 #include "util/util.h"
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char call_usage[] =
-	"Usage: uverbsctl call [OPTION...] [DEVICE] OBJECT METHOD [--ATTRIBUTE VALUE...]\n"
-	"       uverbsctl call [OPTION...] -f FILE [DEVICE]\n"
-	"\n"
-	"  uverbsctl call PD ALLOC                                   a command\n"
-	"  uverbsctl call rxe0 DEVICE QUERY_PORT --port_num 1        a method of this device\n"
-	"  uverbsctl run -- uverbsctl call -f script                 calls on one open file\n"
-	"\n"
-	"Calls a method or a write() command of a device, and prints what it returns. The names are those of\n"
-	"`uverbsctl tree`, or their ends, in any case: UVERBS_METHOD_CQ_CREATE of UVERBS_OBJECT_CQ is CQ CREATE, and\n"
-	"UVERBS_ATTR_CREATE_CQ_CQE is --cqe. A command that has the short name of a method is CMD_QUERY_PORT.\n"
-	"DEVICE is hfi1_0, uverbs0 or the path of a node; by default the only device. GET_CONTEXT is called first.\n"
-	"\n"
-	"VALUE is a number, a word (INIT, LOCAL_WRITE|REMOTE_READ), $NAME in a script, the fields of a struct\n"
-	"(max_send_wr=16,max_recv_wr=16), or bytes: hexadecimal, or numbers (u32:16,16,1,1,0), joined by +. Of an output it\n"
-	"is the size of its buffer. `none` leaves the attribute out. A line of a script is a call, or `NAME = CALL` to save\n"
-	"the handle that it creates as $NAME, or `NAME = memory SIZE`; # begins a comment.\n"
-	"docs/call.md has an example of each.\n"
-	"\n"
-	"  -f, --file FILE   the calls of this script, one a line; `-` reads them from standard input\n"
-	"  --keep-going      do not end a script at the first call that fails\n"
-	"  --json            one JSON object for each line\n"
-	"  --list            print what can follow [DEVICE] [OBJECT [METHOD [--ATTRIBUTE]]]: names, or words of a value\n"
-	"  --no-context      do not call GET_CONTEXT first\n"
-	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
-	"                    /run/uverbsd/control)\n";
-
 struct call_options {
-	const char *file, *control, *device;
-	char **words; /* OBJECT METHOD and the attributes */
-	int num_words;
-	bool list;
+	const char *file;
+	bool keep_going, json, no_context, list;
 };
 
-/* Returns -1 to go on, or the exit status. */
-static int parse_options(struct uvd_script *s, struct call_options *o, int argc, char **argv)
+/* What is called on which device. */
+struct call_words {
+	const char *device; /* NULL: the only one */
+	char **words; /* OBJECT METHOD and the attributes */
+	int num_words;
+};
+
+/*
+ * The words before the first --ATTRIBUTE are [DEVICE] OBJECT METHOD, or with a script [DEVICE]. Returns -1 to go on, or the exit
+ * status.
+ */
+static int call_split_words(const struct uvd_args *args, struct call_words *call)
 {
-	static const struct option longs[] = {
-		{ "file", required_argument, NULL, 'f' },    { "keep-going", no_argument, NULL, 'k' },
-		{ "json", no_argument, NULL, 'j' },	     { "no-context", no_argument, NULL, 'n' },
-		{ "control", required_argument, NULL, 'c' }, { "list", no_argument, NULL, 'l' },
-		{ "help", no_argument, NULL, 'h' },	     { NULL }
-	};
-	int c;
+	const bool has_file = ((const struct call_options *)args->options)->file;
+	const int wanted = has_file ? 0 : 2;
+	int plain = 0;
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "+hf:", longs, NULL)) >= 0) {
-		switch (c) {
-		case 'f':
-			o->file = optarg;
-			break;
-		case 'k':
-			s->keep_going = true;
-			break;
-		case 'j':
-			s->json = true;
-			break;
-		case 'n':
-			s->no_context = true;
-			break;
-		case 'l':
-			o->list = true;
-			break;
-		case 'c':
-			o->control = optarg;
-			break;
-		case 'h':
-			fputs(call_usage, stdout);
-			return 0;
-		default:
-			fputs(call_usage, stderr);
-			return 2;
-		}
-	}
-	return -1;
-}
-
-/* The words before the first --ATTRIBUTE are [DEVICE] OBJECT METHOD, or with a script [DEVICE]. */
-static bool split_words(struct call_options *o, int argc, char **argv)
-{
-	int plain = 0, wanted = o->file ? 0 : 2;
-
-	while (plain < argc && strncmp(argv[plain], "--", 2))
+	*call = (struct call_words){ args->device, args->words, args->num_words };
+	while (plain < call->num_words && strncmp(call->words[plain], "--", 2))
 		plain++;
-	if (plain == wanted + 1) {
-		o->device = *argv++;
-		argc--;
+	if (plain == wanted + 1 && !args->device) {
+		call->device = *call->words++;
+		call->num_words--;
+		plain--;
 	}
-	o->words = argv;
-	o->num_words = argc;
-	return (plain == wanted || plain == wanted + 1) && (!o->file || !argc);
+	if (plain < wanted)
+		return uvd_args_wrong(args, "%s is missing", plain ? "METHOD" : "OBJECT");
+	if (plain > wanted || (has_file && call->num_words))
+		return uvd_args_wrong(args, "`%s` is too much", call->words[wanted]);
+	return -1;
 }
 
 static bool run_script(struct uvd_script *s, const char *path)
@@ -117,41 +60,89 @@ static bool run_script(struct uvd_script *s, const char *path)
 	return ok;
 }
 
-static bool call_run(struct uvd_script *s, const struct call_options *o)
+static bool call_run(struct uvd_script *s, const struct uvd_args *args, const struct call_words *call)
 {
+	const struct call_options *o = args->options;
 	char node[PATH_MAX];
 
-	if (o->device && strchr(o->device, '/'))
-		snprintf(node, sizeof(node), "%s", o->device);
-	else if (uvd_node_find(s->view.who, o->control, o->device, node))
+	if (call->device && strchr(call->device, '/'))
+		snprintf(node, sizeof(node), "%s", call->device);
+	else if (uvd_node_find(s->view.who, args->control, call->device, node))
 		return false;
 	if (!uvd_script_open(s, node))
 		return false;
-	return o->file ? run_script(s, o->file) : uvd_script_run(s, o->num_words, o->words);
+	return o->file ? run_script(s, o->file) : uvd_script_run(s, call->num_words, call->words);
 }
 
-int uvd_cmd_call(int argc, char **argv)
+static int call_command(const struct uvd_args *args)
 {
+	const struct call_options *o = args->options;
 	struct uvd_script_said said = {};
-	struct uvd_script s = { .view.who = "uverbsctl call", .fd = -1, .said = &said };
-	struct call_options o = { .control = getenv("UVERBSD_CONTROL") };
+	struct uvd_script s = { .view.who = args->who,
+				.fd = -1,
+				.said = &said,
+				.keep_going = o->keep_going,
+				.json = o->json,
+				.no_context = o->no_context };
+	struct call_words call;
 	int status;
 
-	if (!o.control || !*o.control)
-		o.control = "/run/uverbsd/control";
-	status = parse_options(&s, &o, argc, argv);
-	if (status >= 0)
-		return status;
-	if (o.list) {
-		uvd_call_list(&s, o.control, argc - optind, argv + optind);
+	if (o->list) {
+		uvd_call_list(&s, args->control, args->num_words, args->words);
 		uvd_script_close(&s);
 		return 0;
 	}
-	if (!split_words(&o, argc - optind, argv + optind)) {
-		fputs(call_usage, stderr);
-		return 2;
-	}
-	status = call_run(&s, &o) ? 0 : 1;
+	status = call_split_words(args, &call);
+	if (status >= 0)
+		return status;
+	status = call_run(&s, args, &call) ? 0 : 1;
 	uvd_script_close(&s);
 	return status;
 }
+
+const struct uvd_command uvd_command_call = {
+	.name = "call",
+	.purpose = "call a method or a write() command of a device by name",
+	.synopses = (const char *const[]){ "uverbsctl call [OPTION...] [DEVICE] OBJECT METHOD [--ATTRIBUTE VALUE...]",
+					   "uverbsctl call [OPTION...] -f FILE [DEVICE]", NULL },
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl call PD ALLOC", "a command" },
+			{ "uverbsctl call rxe0 DEVICE QUERY_PORT --port_num 1", "a method of this device" },
+			{ "uverbsctl run -- uverbsctl call -f script", "calls on one open file" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Calls a method or a write() command of a device, and prints what it returns. The names are those of `uverbsctl "
+			"tree`, or their ends, in any case: UVERBS_METHOD_CQ_CREATE of UVERBS_OBJECT_CQ is CQ CREATE, and "
+			"UVERBS_ATTR_CREATE_CQ_CQE is --cqe. A command that has the short name of a method is CMD_QUERY_PORT. DEVICE is "
+			"hfi1_0, uverbs0 or the path of a node; by default the only device. GET_CONTEXT is called first.",
+			"VALUE is a number, a word (INIT, LOCAL_WRITE|REMOTE_READ), $NAME in a script, the fields of a struct "
+			"(max_send_wr=16,max_recv_wr=16), or bytes: hexadecimal, or numbers (u32:16,16,1,1,0), joined by +. Of an output it "
+			"is the size of its buffer. `none` leaves the attribute out. A line of a script is a call, or `NAME = CALL` to save "
+			"the handle that it creates as $NAME, or `NAME = memory SIZE`; # begins a comment. docs/call.md has an example of "
+			"each.",
+			NULL },
+	.words = "[DEVICE] [OBJECT METHOD [--ATTRIBUTE VALUE...]]",
+	.stops = true,
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN | UVD_TAKES_DEVICE,
+	.options =
+		(const struct uvd_command_option[]){
+			{ "file", 'f', "FILE",
+			  "the calls of this script, one a line; `-` reads them from standard input", UVD_VALUES_FILE,
+			  UVD_STORE(struct call_options, file, TEXT) },
+			{ "keep-going", .help = "do not end a script at the first call that fails",
+			  UVD_STORE(struct call_options, keep_going, FLAG) },
+			{ "json", .help = "print JSON, one object for each line",
+			  UVD_STORE(struct call_options, json, FLAG) },
+			{ "list",
+			  .help = "print what can follow [DEVICE] [OBJECT [METHOD [--ATTRIBUTE]]]: names, or words of a value",
+			  UVD_STORE(struct call_options, list, FLAG) },
+			{ "no-context", .help = "do not call GET_CONTEXT first",
+			  UVD_STORE(struct call_options, no_context, FLAG) },
+			{},
+		},
+	.size = sizeof(struct call_options),
+	.run = call_command,
+};

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "ask.h"
 #include "control/control.h"
-#include "run/run.h"
 #include "util/util.h"
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,33 +14,6 @@ const char *uvd_ask_control(void)
 	const char *control = getenv("UVERBSD_CONTROL");
 
 	return control && *control ? control : "/run/uverbsd/control";
-}
-
-int uvd_ask_options(int argc, char **argv, const char *usage, const char **control, int *status)
-{
-	static const struct option longs[] = { { "control", required_argument, NULL, 'c' },
-					       { "run", required_argument, NULL, 'r' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL } };
-	static char run[PATH_MAX];
-	int c;
-
-	*control = uvd_ask_control();
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) == 'c' || c == 'r') {
-		*control = optarg;
-		if (c == 'c')
-			continue;
-		*status = 1;
-		if (!uvd_run_find(optarg, run))
-			return -1;
-		*control = run;
-	}
-	if (c < 0)
-		return optind;
-	fputs(usage, c == 'h' ? stdout : stderr);
-	*status = c == 'h' ? 0 : 2;
-	return -1;
 }
 
 json_t *uvd_ask(const char *who, const char *control, const char *command)

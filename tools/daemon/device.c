@@ -7,29 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char device_usage[] =
-	"Usage: uverbsctl device [--control PATH] remove DEVICE\n"
-	"       uverbsctl device [--control PATH] add DEVICE\n"
-	"       uverbsctl device [--control PATH] add [OPTION...]\n"
-	"\n"
-	"  uverbsctl device remove uverbs0                  unplug it under its users\n"
-	"  uverbsctl device add uverbs0                     plug it in again\n"
-	"  uverbsctl device add --ports 2 --state down      one more, with these options\n"
-	"\n"
-	"Unplugs a device (hfi1_0, or uverbs0): its node and its sysfs entries go, programs that have it open get\n"
-	"IBV_EVENT_DEVICE_FATAL, and every call of theirs fails with EIO. Or plugs one in: a device that was removed, or a\n"
-	"new one with the options that describe a device to uverbsd (`uverbsctl run --help`). Prints its two names.\n"
-	"Within `uverbsctl run` these are the run's own devices, else those of uverbsd.\n"
-	"\n"
-	"  --control PATH    the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n";
-
-/* Joins the arguments into one command line. Returns NULL if there is no memory. */
-static char *command_join(int argc, char **argv)
+/* Joins the words into one command line. Returns NULL if there is no memory. */
+static char *command_join(const char *verb, int argc, char **argv)
 {
 	char *line = NULL, *longer;
 
+	if (asprintf(&line, "device %s", verb) < 0)
+		return NULL;
 	for (int i = 0; i < argc; i++) {
-		if (asprintf(&longer, "%s %s", line ? line : "device", argv[i]) < 0)
+		if (asprintf(&longer, "%s %s", line, argv[i]) < 0)
 			longer = NULL;
 		free(line);
 		line = longer;
@@ -39,10 +25,10 @@ static char *command_join(int argc, char **argv)
 	return line;
 }
 
-static int device_ask(const char *control, int argc, char **argv)
+static int device_ask(const struct uvd_args *args, int argc, char **argv)
 {
-	char *command = command_join(argc, argv);
-	json_t *answer = command ? uvd_ask("device", control, command) : NULL;
+	char *command = command_join(args->verb->name, argc, argv);
+	json_t *answer = command ? uvd_ask("device", args->control, command) : NULL;
 	const char *absent;
 	int status = answer ? 0 : 1;
 
@@ -60,52 +46,75 @@ static int device_ask(const char *control, int argc, char **argv)
 }
 
 /* Parses the options here, too: the daemon's answer does not say what is wrong with them. */
-static bool makes_sense(int argc, char **argv)
+static bool device_options_ok(const struct uvd_args *args)
 {
 	const struct uvd_option_machine unknown = {};
 	const struct uvd_option_place place = { .machine = &unknown };
+	char **argv = calloc(args->num_words + 2, sizeof(*argv));
 	struct uvd_options o;
 	bool fits;
 
-	for (int i = 0; i < argc; i++)
-		if (!*argv[i] || strpbrk(argv[i], " \n")) {
-			fprintf(stderr, "uverbsctl device: `%s`: blanks are not allowed\n", argv[i]);
-			return false;
-		}
-	if (argc == 2 && argv[1][0] != '-' && (!strcmp(argv[0], "remove") || !strcmp(argv[0], "add")))
-		return true;
-	if (argc < 1 || strcmp(argv[0], "add")) {
-		fputs(device_usage, stderr);
+	if (!argv)
 		return false;
-	}
-	argv[0] = "uverbsctl device add";
-	fits = !uvd_options_parse_device(&o, &place, argc, argv);
-	argv[0] = "add";
+	argv[0] = (char *)args->who;
+	memcpy(argv + 1, args->words, args->num_words * sizeof(*argv));
+	fits = !uvd_options_parse_device(&o, &place, args->num_words + 1, argv);
 	if (fits)
 		uvd_options_free(&o);
+	free(argv);
 	return fits;
 }
 
-static bool wants_help(int argc, char **argv)
+static int device_add(const struct uvd_args *args)
 {
-	for (int i = 0; i < argc; i++)
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-			return true;
-	return false;
+	char *device = (char *)args->device;
+	const bool is_name = args->num_words == 1 && args->words[0][0] != '-';
+
+	for (int i = 0; i < args->num_words; i++)
+		if (!*args->words[i] || strpbrk(args->words[i], " \n"))
+			return uvd_args_wrong(args, "`%s`: blanks are not allowed", args->words[i]);
+	if (device && args->num_words)
+		return uvd_args_wrong(args, "--device and `%s` name two devices", args->words[0]);
+	if (!device && !is_name && !device_options_ok(args))
+		return 2;
+	return device ? device_ask(args, 1, &device) : device_ask(args, args->num_words, args->words);
 }
 
-int uvd_cmd_device(int argc, char **argv)
+static int device_remove(const struct uvd_args *args)
 {
-	const char *control;
-	int status, first = uvd_ask_options(argc, argv, device_usage, &control, &status);
+	char *device = (char *)(args->device ? args->device : args->words[0]);
 
-	if (first < 0)
-		return status;
-	argc -= first;
-	argv += first;
-	if (wants_help(argc, argv)) {
-		fputs(device_usage, stdout);
-		return 0;
-	}
-	return makes_sense(argc, argv) ? device_ask(control, argc, argv) : 2;
+	if (!*device || strpbrk(device, " \n"))
+		return uvd_args_wrong(args, "`%s`: blanks are not allowed", device);
+	return device_ask(args, 1, &device);
 }
+
+const struct uvd_command uvd_command_device = {
+	.name = "device",
+	.purpose = "unplug a device under its users, or plug one in",
+	.synopses = (const char *const[]){ "uverbsctl device remove DEVICE", "uverbsctl device add DEVICE",
+					   "uverbsctl device add [DEVICE-OPTION...]", NULL },
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl device remove uverbs0", "unplug it under its users" },
+			{ "uverbsctl device add uverbs0", "plug it in again" },
+			{ "uverbsctl device add --ports 2 --state down", "one more, with these options" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Unplugs a device (hfi1_0, or uverbs0): its node and its sysfs entries go, programs that have it open get "
+			"IBV_EVENT_DEVICE_FATAL, and every call of theirs fails with EIO. Or plugs one in: a device that was removed, or a "
+			"new one with the options that describe a device to uverbsd (`uverbsctl run --help`). Prints its two names. Within "
+			"`uverbsctl run` these are the run's own devices, else those of uverbsd.",
+			NULL },
+	.verbs =
+		(const struct uvd_command_verb[]){
+			{ "remove", "DEVICE", "unplug a device under its users", .takes_device = true,
+			  .run = device_remove },
+			{ "add", "[DEVICE-OPTION...]", "plug in a device that was removed, or one more",
+			  .takes_device = true, .passes = true, .run = device_add },
+			{},
+		},
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
+};

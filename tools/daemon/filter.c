@@ -11,23 +11,9 @@
 
 static const char filter_too_long[] = "the options are";
 
-static const char filter_usage[] =
-	"Usage: uverbsctl filter [--control PATH | --run NAME] list [--counts | --json]\n"
-	"       uverbsctl filter [--control PATH | --run NAME] add [DEVICE] NAME[:OPTIONS]\n"
-	"       uverbsctl filter [--control PATH | --run NAME] set [DEVICE] NAME[:OPTIONS]\n"
-	"       uverbsctl filter [--control PATH | --run NAME] remove [DEVICE] NAME\n"
-	"\n"
-	"  uverbsctl filter list                              the filters of each device, outermost first, and all names\n"
-	"  uverbsctl filter list --counts                     and on how many of how many calls each rule has acted\n"
-	"  uverbsctl filter add error:create_qp=ENOMEM@3      the device's third CREATE_QP from now on fails\n"
-	"  uverbsctl filter set error:create_qp=ENOMEM%10     begin anew, with other options\n"
-	"  uverbsctl filter remove hfi1_0 error               the device (or its node) is named if there are several\n"
-	"\n"
-	"Filters stand between clients and the backend of a device. Calls in progress go on as they began. Within\n"
-	"`uverbsctl run` it is the run's own device, else that of uverbsd. docs/testing-your-program.md has recipes.\n"
-	"\n"
-	"  --control PATH    the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n"
-	"  --run NAME        ask the runs that were started with `--join NAME`\n";
+struct filter_options {
+	bool counts, json;
+};
 
 static void filter_print(const json_t *device)
 {
@@ -77,19 +63,23 @@ static void filter_print_device(const json_t *device, bool counts)
 			filter_print_counts(filter);
 }
 
-static int filter_list(const char *control, bool json, bool counts)
+static int filter_list(const struct uvd_args *args)
 {
-	json_t *answer = uvd_ask_words("filter", control, json_pack("[s]", "list"), filter_too_long), *entry;
+	const struct filter_options *o = args->options;
+	json_t *answer, *entry;
 	size_t i;
 
+	if (o->json && o->counts)
+		return uvd_args_wrong(args, "--json has the counts already: leave out --counts");
+	answer = uvd_ask_words("filter", args->control, json_pack("[s]", "list"), filter_too_long);
 	if (!answer)
 		return 1;
-	if (json) {
+	if (o->json) {
 		json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 		putchar('\n');
 	} else {
 		json_array_foreach(json_object_get(answer, "devices"), i, entry)
-			filter_print_device(entry, counts);
+			filter_print_device(entry, o->counts);
 		puts("known filters:");
 		json_array_foreach(json_object_get(answer, "known"), i, entry)
 			filter_print_known(entry);
@@ -98,9 +88,12 @@ static int filter_list(const char *control, bool json, bool counts)
 	return 0;
 }
 
-static int filter_make_change(const char *control, const char *what, const char *device, const char *text)
+static int filter_change(const struct uvd_args *args)
 {
-	json_t *answer = uvd_ask_words("filter", control, json_pack("[s, s, s]", what, device, text), filter_too_long);
+	const char *device = args->device ? args->device : args->num_words == 2 ? args->words[0] : "";
+	json_t *answer = uvd_ask_words(
+		"filter", args->control,
+		json_pack("[s, s, s]", args->verb->name, device, args->words[args->num_words - 1]), filter_too_long);
 
 	if (!answer)
 		return 1;
@@ -109,46 +102,43 @@ static int filter_make_change(const char *control, const char *what, const char 
 	return 0;
 }
 
-static bool filter_is_change(const char *word)
-{
-	return !strcmp(word, "add") || !strcmp(word, "set") || !strcmp(word, "remove");
-}
+static const struct uvd_command_option filter_list_options[] = {
+	{ "counts", .help = "list: also on how many of how many calls each rule has acted",
+	  UVD_STORE(struct filter_options, counts, FLAG) },
+	{ "json", .help = "list: print JSON", UVD_STORE(struct filter_options, json, FLAG) },
+	{},
+};
 
-static int filter_unknown(const char *word)
-{
-	struct uvd_nearest nearest = { .wrong = word };
-
-	uvd_nearest_add(&nearest, "list");
-	uvd_nearest_add(&nearest, "add");
-	uvd_nearest_add(&nearest, "set");
-	uvd_nearest_add(&nearest, "remove");
-	fprintf(stderr, "uverbsctl filter: unknown command `%s`; the nearest is %s\n", word, nearest.best[0].name);
-	return 2;
-}
-
-int uvd_cmd_filter(int argc, char **argv)
-{
-	const char *control;
-	int status, first = uvd_ask_options(argc, argv, filter_usage, &control, &status);
-
-	if (first < 0)
-		return status;
-	argc -= first;
-	argv += first;
-	if (argc && (!strcmp(argv[argc - 1], "--help") || !strcmp(argv[argc - 1], "-h"))) {
-		fputs(filter_usage, stdout);
-		return 0;
-	}
-	if (argc && !filter_is_change(argv[0]) && strcmp(argv[0], "list") != 0)
-		return filter_unknown(argv[0]);
-	if (argc == 1 && !strcmp(argv[0], "list"))
-		return filter_list(control, false, false);
-	if (argc == 2 && !strcmp(argv[0], "list") && !strcmp(argv[1], "--counts"))
-		return filter_list(control, false, true);
-	if (argc == 2 && !strcmp(argv[0], "list") && !strcmp(argv[1], "--json"))
-		return filter_list(control, true, false);
-	if ((argc == 2 || argc == 3) && filter_is_change(argv[0]))
-		return filter_make_change(control, argv[0], argc == 3 ? argv[1] : "", argv[argc - 1]);
-	fputs(filter_usage, stderr);
-	return 2;
-}
+const struct uvd_command uvd_command_filter = {
+	.name = "filter",
+	.purpose = "make a device fail: list, add, set or remove its filters",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl filter list", "the filters of each device, outermost first, and all names" },
+			{ "uverbsctl filter list --counts", "and on how many of how many calls each rule has acted" },
+			{ "uverbsctl filter add error:create_qp=ENOMEM@3",
+			  "the device's third CREATE_QP from now on fails" },
+			{ "uverbsctl filter set error:create_qp=ENOMEM%10", "begin anew, with other options" },
+			{ "uverbsctl filter remove hfi1_0 error",
+			  "the device (or its node) is named if there are several" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Filters stand between clients and the backend of a device. Calls in progress go on as they began. Within "
+			"`uverbsctl run` it is the run's own device, else that of uverbsd. docs/testing-your-program.md has recipes.",
+			NULL },
+	.verbs =
+		(const struct uvd_command_verb[]){
+			{ "list", .purpose = "print the filters of each device, and the names of all",
+			  .options = filter_list_options, .run = filter_list },
+			{ "add", "[DEVICE] FILTER[:OPTIONS]", "put a filter before the others of the device",
+			  .takes_device = true },
+			{ "set", "[DEVICE] FILTER[:OPTIONS]", "give a filter other options", .takes_device = true },
+			{ "remove", "[DEVICE] FILTER", "remove a filter", .takes_device = true },
+			{},
+		},
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
+	.size = sizeof(struct filter_options),
+	.run = filter_change,
+};

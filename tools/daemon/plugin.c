@@ -11,23 +11,9 @@
 
 static const char plugin_too_long[] = "path and options are";
 
-static const char plugin_usage[] =
-	"Usage: uverbsctl plugin [--control PATH | --run NAME] load FILE [KEY=VALUE...]\n"
-	"       uverbsctl plugin [--control PATH | --run NAME] reload NAME [FILE] [KEY=VALUE...]\n"
-	"       uverbsctl plugin [--control PATH | --run NAME] unload NAME [--wait]\n"
-	"       uverbsctl plugin [--control PATH | --run NAME] list [--json]\n"
-	"\n"
-	"  uverbsctl plugin load ./counter.so initial=100   load a file of this folder, with an option\n"
-	"  uverbsctl plugin load kv.so                      load a file of " UVD_PLUGIN_DIR "\n"
-	"  uverbsctl plugin reload kv                       load its file again: files opened from now on have it\n"
-	"  uverbsctl plugin unload kv --wait                no file opened from now on has it; wait for its objects to go\n"
-	"\n"
-	"Plug-ins add verbs, backends and personas. `list` prints name, version, generation (how often it was loaded),\n"
-	"contexts and objects that use it, and file. Without --wait, `unload` fails while it has objects, and names the\n"
-	"processes that have them. Within `uverbsctl run` it is the run's own device, else that of uverbsd.\n"
-	"\n"
-	"  --control PATH    the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n"
-	"  --run NAME        ask the runs that were started with `--join NAME`\n";
+struct plugin_options {
+	bool json, waits;
+};
 
 static const char *plugin_text(const json_t *entry, const char *key, const char *otherwise)
 {
@@ -54,17 +40,14 @@ static void plugin_print_list(const json_t *list)
 		       plugin_text(entry, "file", "(built in)"));
 }
 
-static int plugin_list(const char *control, int argc, char **argv)
+static int plugin_list(const struct uvd_args *args)
 {
-	const bool json = argc == 2 && !strcmp(argv[1], "--json");
-	json_t *answer;
+	const struct plugin_options *o = args->options;
+	json_t *answer = uvd_ask_words("plugin", args->control, json_pack("[s]", "list"), plugin_too_long);
 
-	if (argc != 1 && !json)
-		return 2;
-	answer = uvd_ask_words("plugin", control, json_pack("[s]", "list"), plugin_too_long);
 	if (!answer)
 		return 1;
-	if (json) {
+	if (o->json) {
 		json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 		putchar('\n');
 	} else {
@@ -99,79 +82,92 @@ static bool plugin_append_values(json_t *words, int argc, char **argv)
 	return true;
 }
 
-/* Makes the command's words of the arguments. Returns false if they are wrong, after a message. */
-static bool plugin_make_words(json_t *words, int argc, char **argv)
+/*
+ * Sends the words, of which the last ones are KEY=VALUE and the one before may be a file. Prints what is loaded then. Returns the exit
+ * status.
+ */
+static int plugin_change(const struct uvd_args *args, json_t *words, const char *file, int num_values, char **values)
 {
-	bool has_file;
+	json_t *answer;
+	int status;
 
-	json_array_append_new(words, json_string(argv[0]));
-	if (!strcmp(argv[0], "load"))
-		return plugin_append_file(words, argv[1]) && plugin_append_values(words, argc - 2, argv + 2);
-	json_array_append_new(words, json_string(argv[1]));
-	if (!strcmp(argv[0], "reload")) {
-		has_file = argc > 2 && !strchr(argv[2], '=');
-		if (has_file ? !plugin_append_file(words, argv[2]) : json_array_append_new(words, json_string("")))
-			return false;
-		return plugin_append_values(words, argc - 2 - has_file, argv + 2 + has_file);
+	if ((file && !plugin_append_file(words, file)) || !plugin_append_values(words, num_values, values)) {
+		json_decref(words);
+		return 2;
 	}
-	if (argc == 2)
-		return true;
-	if (argc > 3 || strcmp(argv[2], "--wait")) {
-		fprintf(stderr, "uverbsctl plugin: `%s` is not --wait\n", argv[2]);
-		return false;
-	}
-	return !json_array_append_new(words, json_string("wait"));
-}
-
-static int plugin_change(const char *control, int argc, char **argv)
-{
-	json_t *words = json_array(), *answer;
-	bool made = plugin_make_words(words, argc, argv);
-
-	answer = made ? uvd_ask_words("plugin", control, json_incref(words), plugin_too_long) : NULL;
-	if (answer && strcmp(argv[0], "unload") != 0)
+	answer = uvd_ask_words("plugin", args->control, words, plugin_too_long);
+	if (answer && strcmp(args->verb->name, "unload") != 0)
 		printf("%s %s generation %lld\n", plugin_text(answer, "name", "?"), plugin_text(answer, "version", "-"),
 		       plugin_number(answer, "generation"));
+	status = answer ? 0 : 1;
 	json_decref(answer);
-	json_decref(words);
-	return !made ? 2 : !answer;
-}
-
-static int plugin_unknown(const char *word)
-{
-	static const char *const names[] = { "load", "reload", "unload", "list" };
-	struct uvd_nearest nearest = { .wrong = word };
-
-	for (size_t i = 0; i < UVD_COUNT(names); i++)
-		uvd_nearest_add(&nearest, names[i]);
-	fprintf(stderr, "uverbsctl plugin: unknown command `%s`; the nearest is %s\n", word, nearest.best[0].name);
-	return 2;
-}
-
-static bool plugin_is_change(const char *word)
-{
-	return !strcmp(word, "load") || !strcmp(word, "reload") || !strcmp(word, "unload");
-}
-
-int uvd_cmd_plugin(int argc, char **argv)
-{
-	const char *control;
-	int status, first = uvd_ask_options(argc, argv, plugin_usage, &control, &status);
-
-	if (first < 0)
-		return status;
-	argc -= first;
-	argv += first;
-	if (argc && (!strcmp(argv[argc - 1], "--help") || !strcmp(argv[argc - 1], "-h"))) {
-		fputs(plugin_usage, stdout);
-		return 0;
-	}
-	if (argc && !plugin_is_change(argv[0]) && strcmp(argv[0], "list") != 0)
-		return plugin_unknown(argv[0]);
-	status = !argc || (plugin_is_change(argv[0]) && argc < 2) ? 2
-		 : plugin_is_change(argv[0])			  ? plugin_change(control, argc, argv)
-								  : plugin_list(control, argc, argv);
-	if (status == 2 && (argc < 2 || !plugin_is_change(argv[0])))
-		fputs(plugin_usage, stderr);
 	return status;
 }
+
+static int plugin_load(const struct uvd_args *args)
+{
+	return plugin_change(args, json_pack("[s]", "load"), args->words[0], args->num_words - 1, args->words + 1);
+}
+
+static int plugin_reload(const struct uvd_args *args)
+{
+	const bool has_file = args->num_words > 1 && !strchr(args->words[1], '=');
+	json_t *words = has_file ? json_pack("[s, s]", "reload", args->words[0])
+				 : json_pack("[s, s, s]", "reload", args->words[0], "");
+
+	return plugin_change(args, words, has_file ? args->words[1] : NULL, args->num_words - 1 - has_file,
+			     args->words + 1 + has_file);
+}
+
+static int plugin_unload(const struct uvd_args *args)
+{
+	const struct plugin_options *o = args->options;
+	json_t *words = json_pack("[s, s]", "unload", args->words[0]);
+
+	if (o->waits)
+		json_array_append_new(words, json_string("wait"));
+	return plugin_change(args, words, NULL, 0, NULL);
+}
+
+static const struct uvd_command_option plugin_list_options[] = {
+	{ "json", .help = "list: print JSON", UVD_STORE(struct plugin_options, json, FLAG) },
+	{},
+};
+static const struct uvd_command_option plugin_unload_options[] = {
+	{ "wait", .help = "unload: wait for its objects to go", UVD_STORE(struct plugin_options, waits, FLAG) },
+	{},
+};
+
+const struct uvd_command uvd_command_plugin = {
+	.name = "plugin",
+	.purpose = "load, reload, unload or list plug-ins",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl plugin load ./counter.so initial=100",
+			  "load a file of this folder, with an option" },
+			{ "uverbsctl plugin load kv.so", "load a file of " UVD_PLUGIN_DIR },
+			{ "uverbsctl plugin reload kv", "load its file again: files opened from now on have it" },
+			{ "uverbsctl plugin unload kv --wait",
+			  "no file opened from now on has it; wait for its objects to go" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Plug-ins add verbs, backends and personas. `list` prints name, version, generation (how often it was loaded), "
+			"contexts and objects that use it, and file. Without --wait, `unload` fails while it has objects, and names the "
+			"processes that have them. Within `uverbsctl run` it is the run's own device, else that of uverbsd.",
+			NULL },
+	.verbs =
+		(const struct uvd_command_verb[]){
+			{ "load", "FILE [KEY=VALUE...]", "load a plug-in", .run = plugin_load },
+			{ "reload", "PLUGIN [FILE] [KEY=VALUE...]", "load its file, or another, in its place",
+			  .run = plugin_reload },
+			{ "unload", "PLUGIN", "unload a plug-in", .options = plugin_unload_options,
+			  .run = plugin_unload },
+			{ "list", .purpose = "print the plug-ins, and how much they are used",
+			  .options = plugin_list_options, .run = plugin_list },
+			{},
+		},
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
+	.size = sizeof(struct plugin_options),
+};

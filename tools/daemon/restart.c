@@ -4,36 +4,34 @@
 #include "../commands.h"
 #include <stdio.h>
 
-static const char restart_usage[] =
-	"Usage: uverbsctl restart [--control PATH]\n"
-	"\n"
-	"  uverbsctl restart                           start the engine process anew\n"
-	"  uverbsctl status                            answers when the devices are back\n"
-	"  uverbsctl restart --control /run/test/control\n"
-	"\n"
-	"Restarts the engine process of uverbsd: an upgraded program takes effect. The devices disappear for a\n"
-	"moment. Calls on files that are open fail from then on: programs must open the device again. The command returns when\n"
-	"the restart begins; `uverbsctl status` answers when the devices are back. The broker keeps running, with the options\n"
-	"and the configuration file that it was started with: to change those, restart the service.\n"
-	"\n"
-	"  --control PATH    the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n";
-
-int uvd_cmd_restart(int argc, char **argv)
+static int restart_command(const struct uvd_args *args)
 {
-	const char *control;
-	json_t *answer;
-	int status, first = uvd_ask_options(argc, argv, restart_usage, &control, &status);
+	json_t *answer = uvd_ask("restart", args->control, "restart");
 
-	if (first < 0)
-		return status;
-	if (argc != first) {
-		fputs(restart_usage, stderr);
-		return 2;
-	}
-	answer = uvd_ask("restart", control, "restart");
 	if (!answer)
 		return 1;
 	puts("the restart begins; programs must open the device again");
 	json_decref(answer);
 	return 0;
 }
+
+const struct uvd_command uvd_command_restart = {
+	.name = "restart",
+	.purpose = "end the daemon's engine process and start an upgraded one",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl restart", "start the engine process anew" },
+			{ "uverbsctl status", "answers when the devices are back" },
+			{ "uverbsctl restart --control /run/test/control", "that of another daemon" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Restarts the engine process of uverbsd: an upgraded program takes effect. The devices disappear for a moment. Calls "
+			"on files that are open fail from then on: programs must open the device again. The command returns when the restart "
+			"begins; `uverbsctl status` answers when the devices are back. The broker keeps running, with the options and the "
+			"configuration file that it was started with: to change those, restart the service.",
+			NULL },
+	.takes = UVD_TAKES_CONTROL,
+	.run = restart_command,
+};

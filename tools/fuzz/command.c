@@ -5,7 +5,6 @@
 #include "util/util.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,30 +12,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static const char fuzz_usage[] =
-	"Usage: uverbsctl fuzz [OPTION...] [DEVICE] [-- RUN-OPTION...]\n"
-	"\n"
-	"  uverbsctl fuzz --seconds 600 --jobs 4               devices of its own, without root\n"
-	"  uverbsctl fuzz -- --persona hfi1 --backend null     with these options of `uverbsctl run`\n"
-	"  uverbsctl fuzz /dev/infiniband/uverbs0              this device, ours or the kernel's\n"
-	"  uverbsctl fuzz --in-process --seconds 600           the device is part of the worker: many times as fast\n"
-	"\n"
-	"Makes random calls until one shows a bug: the engine dies, a call does not return, a result contradicts the\n"
-	"model of the handle table, objects stay, or the kernel reports a bug of its own. Then it drops the calls that\n"
-	"the bug does not need, and writes FINDING.prog, which `uverbsctl replay` runs, and FINDING.c, which needs no\n"
-	"part of uverbsd. docs/fuzzing.md has an example.\n"
-	"\n"
-	"  --seconds N       end after N seconds (default: 60)\n"
-	"  --programs N      end after N programs of calls\n"
-	"  --seed S          the first program's seed (default: 1); the same seed makes the same calls\n"
-	"  --in-process      each worker is its own device, without `uverbsctl run` and without system calls on it\n"
-	"  --rdma-cm         the commands of /dev/infiniband/rdma_cm, and not those of the device\n"
-	"  --jobs N          that many devices, with a worker each (default: 1)\n"
-	"  --hang SECONDS    how long a program may take; longer is a hang (default: 30)\n"
-	"  --output NAME     write NAME.prog, NAME.c and NAME.log (default: FINDING)\n"
-	"\n"
-	"Exit status: 0 if nothing was found, 1 if something was, 2 for a wrong command line, or if fuzzing is impossible.\n";
 
 enum { MAX_JOBS = 64, TRIAL_HANG = 10 };
 
@@ -47,89 +22,6 @@ struct shrinking {
 	char folder[PATH_MAX];
 	unsigned int trials;
 };
-
-/* ---- the command line -------------------------------------------------------------------------------------------- */
-
-static const struct option longs[] = { { "seconds", required_argument, NULL, 's' },
-				       { "programs", required_argument, NULL, 'p' },
-				       { "seed", required_argument, NULL, 'S' },
-				       { "step", required_argument, NULL, 'e' },
-				       { "in-process", no_argument, NULL, 'i' },
-				       { "rdma-cm", no_argument, NULL, 'm' },
-				       { "jobs", required_argument, NULL, 'j' },
-				       { "hang", required_argument, NULL, 'H' },
-				       { "output", required_argument, NULL, 'o' },
-				       { "internal-worker", required_argument, NULL, 'w' },
-				       { "internal-trial", required_argument, NULL, 't' },
-				       { "internal-emit", required_argument, NULL, 'c' },
-				       { "help", no_argument, NULL, 'h' },
-				       { NULL } };
-
-static bool fuzz_option(struct uvd_fuzz *f, int c)
-{
-	switch (c) {
-	case 's':
-		f->seconds = atof(optarg);
-		break;
-	case 'p':
-		f->programs = strtoul(optarg, NULL, 0);
-		break;
-	case 'S':
-		f->seed = strtoull(optarg, NULL, 0);
-		break;
-	case 'e':
-		f->step = strtoull(optarg, NULL, 0);
-		break;
-	case 'i':
-		f->in_process = true;
-		break;
-	case 'm':
-		f->cm = true;
-		break;
-	case 'j':
-		f->jobs = strtoul(optarg, NULL, 0);
-		break;
-	case 'H':
-		f->hang = strtoul(optarg, NULL, 0);
-		break;
-	case 'o':
-		f->output = optarg;
-		break;
-	case 'c':
-		f->emit = optarg;
-		break;
-	case 't':
-	case 'w':
-		f->trial = c == 't';
-		f->folder = optarg;
-		break;
-	default:
-		return false;
-	}
-	return true;
-}
-
-/* Returns -1 to go on, or the exit status. */
-static int fuzz_options(struct uvd_fuzz *f, int argc, char **argv)
-{
-	int c;
-
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) >= 0)
-		if (!fuzz_option(f, c))
-			return fputs(fuzz_usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
-	if (optind < argc && strcmp(argv[optind - 1], "--"))
-		f->device = argv[optind++];
-	if (optind < argc && !strcmp(argv[optind], "--"))
-		optind++;
-	f->run_options = argv + optind;
-	f->num_run_options = argc - optind;
-	if (f->jobs && f->jobs <= MAX_JOBS && f->hang && !(f->cm && f->in_process) &&
-	    (!f->device || (!f->num_run_options && !f->in_process)))
-		return -1;
-	fputs(fuzz_usage, stderr);
-	return 2;
-}
 
 /* ---- what a worker's engine said ---------------------------------------------------------------------------------- */
 
@@ -450,19 +342,98 @@ static int fuzz_jobs(const struct uvd_fuzz *f)
 	return status ? status : uvd_fuzz_stopped() ? 128 + uvd_fuzz_stopped() : 0;
 }
 
-int uvd_cmd_fuzz(int argc, char **argv)
-{
-	struct uvd_fuzz f = {
-		.output = "FINDING", .jobs = 1, .hang = 30, .programs = ~0ul >> 8, .seconds = 60, .seed = 1, .step = 1
-	};
-	int status = fuzz_options(&f, argc, argv);
+/* ---- the command line -------------------------------------------------------------------------------------------- */
 
-	if (status >= 0)
-		return status;
-	if (!f.folder)
-		return fuzz_jobs(&f);
-	if (f.in_process)
-		return uvd_fuzz_in_process(&f);
-	f.control = getenv("UVERBSD_CONTROL");
-	return uvd_fuzz_worker(&f);
+/* What the options say, beside what they store for the workers. */
+struct fuzz_options {
+	struct uvd_fuzz f;
+	const char *worker, *trial;
+};
+
+static int fuzz_command(const struct uvd_args *args)
+{
+	struct fuzz_options *o = args->options;
+	struct uvd_fuzz *f = &o->f;
+
+	f->device = args->num_words ? args->words[0] : args->device;
+	f->run_options = args->rest;
+	f->num_run_options = args->num_rest;
+	f->trial = o->trial;
+	f->folder = o->trial ? o->trial : o->worker;
+	if (f->cm && f->in_process)
+		return uvd_args_wrong(args, "--rdma-cm and --in-process exclude each other");
+	if (f->device && (f->num_run_options || f->in_process))
+		return uvd_args_wrong(args, "DEVICE `%s` and %s exclude each other", f->device,
+				      f->in_process ? "--in-process" : "options of `uverbsctl run`");
+	if (!f->folder)
+		return fuzz_jobs(f);
+	if (f->in_process)
+		return uvd_fuzz_in_process(f);
+	f->control = getenv("UVERBSD_CONTROL");
+	return uvd_fuzz_worker(f);
 }
+
+static const struct fuzz_options fuzz_defaults = {
+	.f = { .output = "FINDING", .jobs = 1, .hang = 30, .programs = ~0ul >> 8, .seconds = 60, .seed = 1, .step = 1 },
+};
+
+const struct uvd_command uvd_command_fuzz = {
+	.name = "fuzz",
+	.purpose = "look for bugs of a device with random programs of calls",
+	.words = "[DEVICE] [-- RUN-OPTION...]",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl fuzz --seconds 600 --jobs 4", "devices of its own, without root" },
+			{ "uverbsctl fuzz -- --persona hfi1 --backend null", "with these options of `uverbsctl run`" },
+			{ "uverbsctl fuzz /dev/infiniband/uverbs0", "this device, ours or the kernel's" },
+			{ "uverbsctl fuzz --in-process --seconds 600",
+			  "the device is part of the worker: many times as fast" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Makes random calls until one shows a bug: the engine dies, a call does not return, a result contradicts the model of "
+			"the handle table, objects stay, or the kernel reports a bug of its own. Then it drops the calls that the bug does not "
+			"need, and writes FINDING.prog, which `uverbsctl replay` runs, and FINDING.c, which needs no part of uverbsd. "
+			"docs/fuzzing.md has an example.",
+			NULL },
+	.takes = UVD_TAKES_DEVICE,
+	.options =
+		(const struct uvd_command_option[]){
+			{ "seconds", .arg = "N", .help = "end after N seconds (default: 60)",
+			  UVD_STORE(struct fuzz_options, f.seconds, REAL) },
+			{ "programs", .arg = "N", .help = "end after N programs of calls",
+			  UVD_STORE(struct fuzz_options, f.programs, NUMBER) },
+			{ "seed", .arg = "S",
+			  .help = "the first program's seed (default: 1); the same seed makes the same calls",
+			  UVD_STORE(struct fuzz_options, f.seed, NUMBER) },
+			{ "in-process",
+			  .help = "each worker is its own device, without `uverbsctl run` and without system calls on it",
+			  UVD_STORE(struct fuzz_options, f.in_process, FLAG) },
+			{ "rdma-cm", .help = "the commands of /dev/infiniband/rdma_cm, and not those of the device",
+			  UVD_STORE(struct fuzz_options, f.cm, FLAG) },
+			{ "jobs", .arg = "N", .help = "that many devices, with a worker each (default: 1)",
+			  UVD_STORE(struct fuzz_options, f.jobs, NUMBER), .min = 1, .max = MAX_JOBS },
+			{ "hang", .arg = "SECONDS",
+			  .help = "how long a program may take; longer is a hang (default: 30)",
+			  UVD_STORE(struct fuzz_options, f.hang, NUMBER), .min = 1, .max = 1000000 },
+			{ "output", .arg = "NAME", .help = "write NAME.prog, NAME.c and NAME.log (default: FINDING)",
+			  .values = UVD_VALUES_FILE, UVD_STORE(struct fuzz_options, f.output, TEXT) },
+			/* Those of a worker. */
+			{ "internal-step", .arg = "N", UVD_STORE(struct fuzz_options, f.step, NUMBER) },
+			{ "internal-worker", .arg = "FOLDER", UVD_STORE(struct fuzz_options, worker, TEXT) },
+			{ "internal-trial", .arg = "FOLDER", UVD_STORE(struct fuzz_options, trial, TEXT) },
+			{ "internal-emit", .arg = "FILE", UVD_STORE(struct fuzz_options, f.emit, TEXT) },
+			{},
+		},
+	.size = sizeof(struct fuzz_options),
+	.defaults = &fuzz_defaults,
+	.exits =
+		(const struct uvd_command_exit[]){
+			{ "0", "nothing was found" },
+			{ "1", "something was found" },
+			{ "2", "the command line is wrong, or fuzzing is impossible" },
+			{},
+		},
+	.run = fuzz_command,
+};

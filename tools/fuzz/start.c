@@ -159,7 +159,7 @@ static void worker_args(const struct uvd_fuzz *f, struct args *a, const char *fo
 	args_add(a, "%lu", programs_share(f));
 	args_add(a, "--seed");
 	args_add(a, "%llu", (unsigned long long)f->seed);
-	args_add(a, "--step");
+	args_add(a, "--internal-step");
 	args_add(a, "%llu", (unsigned long long)f->step);
 	args_add(a, "--hang");
 	args_add(a, "%u", f->hang);

@@ -19,17 +19,6 @@
 
 enum { MAX_NAME = 24 };
 
-static const char new_plugin_usage[] =
-	"Usage: uverbsctl new-plugin NAME [FOLDER]\n"
-	"\n"
-	"  uverbsctl new-plugin mine && cd mine\n"
-	"  meson setup build && meson test -C build\n"
-	"\n"
-	"Writes a plug-in that can be built and tested at once: an object with two methods, NAME.c, meson.build, test.sh and\n"
-	"README.md. FOLDER (default: NAME) is created; files that exist are not changed. NAME begins with a lower-case\n"
-	"letter and has lower-case letters, digits and '_', at most 24 characters. If pkg-config does not find uverbsd, set\n"
-	"PKG_CONFIG_PATH.\n";
-
 static bool new_plugin_name_ok(const char *name)
 {
 	const size_t len = strlen(name);
@@ -71,27 +60,18 @@ static int new_plugin_write(char path[PATH_MAX], const char *folder, const struc
 	return fclose(f) && !err ? errno : err;
 }
 
-int uvd_cmd_new_plugin(int argc, char **argv)
+static int new_plugin_command(const struct uvd_args *args)
 {
-	const char *name, *folder;
+	const char *name = args->words[0], *folder = args->num_words == 2 ? args->words[1] : name;
 
-	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return fputs(new_plugin_usage, stdout) < 0;
-	if (argc < 2 || argc > 3 || *argv[1] == '-') {
-		fputs(new_plugin_usage, stderr);
-		return 2;
-	}
-	name = argv[1];
-	folder = argc == 3 ? argv[2] : name;
-	if (!new_plugin_name_ok(name)) {
-		fprintf(stderr,
-			"uverbsctl new-plugin: `%s`: a name begins with a lower-case letter and has lower-case letters, "
-			"digits and '_', at most %d characters\n",
+	if (!new_plugin_name_ok(name))
+		return uvd_args_wrong(
+			args,
+			"`%s`: a name begins with a lower-case letter and has lower-case letters, digits and '_', at "
+			"most %d characters",
 			name, MAX_NAME);
-		return 2;
-	}
 	if (mkdir(folder, 0755) && errno != EEXIST) {
-		fprintf(stderr, "uverbsctl new-plugin: %s: %s\n", folder, strerrorname_np(errno));
+		fprintf(stderr, "uverbsctl new-plugin: %s: %s\n", folder, uvd_errno_name(errno));
 		return 1;
 	}
 	for (const struct uvd_new_file *f = uvd_new_plugin_files; f->name; f++) {
@@ -99,10 +79,31 @@ int uvd_cmd_new_plugin(int argc, char **argv)
 		int err = new_plugin_write(path, folder, f, name);
 
 		if (err) {
-			fprintf(stderr, "uverbsctl new-plugin: %s: %s\n", path, strerrorname_np(err));
+			fprintf(stderr, "uverbsctl new-plugin: %s: %s\n", path, uvd_errno_name(err));
 			return 1;
 		}
 		printf("%s\n", path);
 	}
 	return 0;
 }
+
+const struct uvd_command uvd_command_new_plugin = {
+	.name = "new-plugin",
+	.purpose = "write the files of a new plug-in",
+	.words = "NAME [FOLDER]",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl new-plugin mine && cd mine", "its files, in a folder of this name" },
+			{ "uverbsctl new-plugin mine /tmp/plugin", "in another folder" },
+			{ "meson setup build && meson test -C build", "there: builds and tests it" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Writes a plug-in that can be built and tested at once: an object with two methods, NAME.c, meson.build, test.sh and "
+			"README.md. FOLDER (default: NAME) is created; files that exist are not changed. NAME begins with a lower-case letter "
+			"and has lower-case letters, digits and '_', at most 24 characters. If pkg-config does not find uverbsd, set "
+			"PKG_CONFIG_PATH.",
+			NULL },
+	.run = new_plugin_command,
+};

@@ -131,7 +131,7 @@ static int child_options(struct uvd_child *c, int n, char **run_options)
 	c->argv[1] = level;
 	c->argv[2] = error;
 	memcpy(c->argv + 3, run_options, n * sizeof(*c->argv));
-	c->parsed = uvd_options_parse(&c->options, UVD_PROGRAM_RUN, NULL, c->name, n + 3, c->argv) < 0;
+	c->parsed = uvd_options_parse(&c->options, UVD_PROGRAM_RUN, NULL, NULL, n + 3, c->argv) < 0;
 	if (c->parsed && c->options.first_arg < n + 3)
 		fprintf(stderr, "%s: %s: only options of `uverbsctl run` are allowed\n", c->name,
 			c->argv[c->options.first_arg]);

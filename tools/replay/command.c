@@ -8,50 +8,22 @@
 #include "util/util.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char replay_usage[] =
-	"Usage: uverbsctl replay [--device DEVICE] [--json] FILE\n"
-	"       uverbsctl replay [--device DEVICE] --record FILE\n"
-	"       uverbsctl replay [--device DEVICE] --emit-c PROGRAM.c FILE\n"
-	"       uverbsctl replay --in-process FILE [-- RUN-OPTION...]\n"
-	"\n"
-	"  uverbsctl replay --device /dev/infiniband/uverbs0 calls.prog     on this device, ours or the kernel's\n"
-	"  uverbsctl run -- uverbsctl replay calls.prog                     on a device of its own\n"
-	"  uverbsctl run -- uverbsctl replay --record calls.prog            write the results into the file\n"
-	"  uverbsctl replay --in-process calls.prog -- --backend null       the device is part of this process\n"
-	"\n"
-	"Runs the calls of FILE on a device, and compares each result with the one that FILE holds. If the results\n"
-	"are the kernel's and the device is uverbsd's, or the other way round, the differences that\n"
-	"docs/abi-differences.md lists are none. docs/replay.md describes the format of FILE.\n"
-	"\n"
-	"FILE can also be a trace that `uverbsctl run --trace FILE` recorded: its calls are made again, each open file of\n"
-	"it is one open file of the device, and the handles, keys and addresses are the new ones.\n"
-	"\n"
-	"  --device DEVICE   hfi1_0, uverbs0 or the path of a node (default: the only device)\n"
-	"  --in-process      the device is in the process that makes the calls: calls beside each other are in its engine at\n"
-	"                    the same time. RUN-OPTIONs are options of `uverbsctl run`; not for traces\n"
-	"  --json            print one JSON object\n"
-	"  --record          write the results of this device into FILE; nothing is compared\n"
-	"  --emit-c NAME     write the calls as a C program that needs no part of uverbsd; nothing is compared\n"
-	"  --show            print each call with its result\n"
-	"  --hang SECONDS    how long the program, or a call of a trace, may take; longer is a hang (default: 60)\n"
-	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
-	"                    /run/uverbsd/control)\n"
-	"\n"
-	"Exit status: 0 if all results are as FILE says, 1 if one differs or FILE cannot be run, 2 for a wrong command line or\n"
-	"wrong options of the device, or for a trace that cannot be replayed.\n";
-
 static const char who[] = "uverbsctl replay";
 
-struct replay {
-	const char *device, *control, *file, *emit;
+struct replay_options {
+	const char *emit;
 	bool json, record, show, in_process;
 	unsigned int hang;
+};
+
+struct replay {
+	struct replay_options o;
+	const char *device, *control, *file;
 	char **run_options; /* with in_process */
 	int num_run_options;
 	struct uvd_child child; /* has `run`, with in_process */
@@ -64,62 +36,10 @@ struct replay {
 	struct uvd_prog_difference d;
 };
 
-/* Returns 0 if it is no number of seconds. */
-static unsigned int replay_seconds(const char *text)
-{
-	char *end;
-	const unsigned long seconds = strtoul(text, &end, 10);
-
-	return *text >= '0' && *text <= '9' && !*end && seconds <= 1000000 ? seconds : 0;
-}
-
-/* Returns -1 to go on, or the exit status. */
-static int replay_options(struct replay *r, int argc, char **argv)
-{
-	static const struct option longs[] = {
-		{ "device", required_argument, NULL, 'd' },  { "hang", required_argument, NULL, 't' },
-		{ "in-process", no_argument, NULL, 'i' },    { "json", no_argument, NULL, 'j' },
-		{ "record", no_argument, NULL, 'r' },	     { "show", no_argument, NULL, 's' },
-		{ "control", required_argument, NULL, 'c' }, { "emit-c", required_argument, NULL, 'e' },
-		{ "help", no_argument, NULL, 'h' },	     { NULL }
-	};
-	int c;
-
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) >= 0) {
-		if (c == 'd')
-			r->device = optarg;
-		else if (c == 'c')
-			r->control = optarg;
-		else if (c == 'e')
-			r->emit = optarg;
-		else if (c == 't')
-			r->hang = replay_seconds(optarg);
-		else if (c == 'i')
-			r->in_process = true;
-		else if (c == 'j')
-			r->json = true;
-		else if (c == 'r')
-			r->record = true;
-		else if (c == 's')
-			r->show = true;
-		else
-			return fputs(replay_usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
-	}
-	/* getopt_long() has moved FILE behind the `--`. */
-	r->run_options = argv + optind + 1;
-	r->num_run_options = argc - optind - 1;
-	if (r->num_run_options < 0 || (r->num_run_options && !r->in_process) || (r->device && r->in_process) ||
-	    !r->hang)
-		return fputs(replay_usage, stderr), 2;
-	r->file = argv[optind];
-	return -1;
-}
-
 /* Finds the device, and makes the runs for it. */
 static bool replay_open(struct replay *r)
 {
-	if (r->in_process) {
+	if (r->o.in_process) {
 		r->run = r->child.run;
 		snprintf(r->node, sizeof(r->node), "%s", r->run->node);
 	} else {
@@ -149,7 +69,7 @@ static bool replay_run_in_process(struct replay *r)
 {
 	struct uvd_child *c = &r->child;
 
-	c->run->patience = r->hang;
+	c->run->patience = r->o.hang;
 	c->shared->p = *r->p;
 	c->model = r->p->check_model;
 	c->leak_seconds = r->p->check_leaks ? UVD_CHILD_LEAK_SECONDS : 0;
@@ -161,9 +81,9 @@ static bool replay_run_in_process(struct replay *r)
 
 static bool replay_run(struct replay *r)
 {
-	if (r->in_process)
+	if (r->o.in_process)
 		return replay_run_in_process(r);
-	r->run->patience = r->hang;
+	r->run->patience = r->o.hang;
 	for (unsigned int i = 0; i < (uvd_prog_races(r->p) ? UVD_PROGRAM_RACES : 1) && !r->finding.kind; i++)
 		uvd_program_check(r->run, r->p, r->p->check_leaks ? r->control : NULL, r->p->check_model, r->log,
 				  &r->finding);
@@ -177,9 +97,9 @@ static bool replay_run(struct replay *r)
 /* Writes the program in C: the calls of one run. */
 static bool replay_emit(struct replay *r)
 {
-	r->run->patience = r->hang;
-	if (uvd_prog_emit(r->run, r->p, r->emit, "Written by uverbsctl replay."))
-		fprintf(stderr, "%s: %s: %s\n", who, r->emit, uvd_errno_name(errno));
+	r->run->patience = r->o.hang;
+	if (uvd_prog_emit(r->run, r->p, r->o.emit, "Written by uverbsctl replay."))
+		fprintf(stderr, "%s: %s: %s\n", who, r->o.emit, uvd_errno_name(errno));
 	else if (r->run->trouble[0])
 		fprintf(stderr, "%s: %s: %s\n", who, r->file, r->run->trouble);
 	else
@@ -287,7 +207,7 @@ static void replay_print_json(const struct replay *r, bool kernel)
 
 static void replay_print(const struct replay *r, bool kernel)
 {
-	for (unsigned int i = 0; r->show && i < r->p->num_calls; i++) {
+	for (unsigned int i = 0; r->o.show && i < r->p->num_calls; i++) {
 		const struct uvd_prog_record *record = &r->run->records[i];
 		struct uvd_prog_call call = r->p->calls[i];
 
@@ -310,24 +230,24 @@ static bool replay_file(struct replay *r)
 
 	if (!uvd_prog_load(r->p, who, r->file) || !replay_open(r))
 		return false;
-	kernel = !r->in_process && uvd_program_is_kernel(r->node, r->run->driver_id);
+	kernel = !r->o.in_process && uvd_program_is_kernel(r->node, r->run->driver_id);
 	if (!uvd_program_list_read(&r->list, r->p->device[0] && kernel != !strcmp(r->p->device, "kernel")))
 		return false;
-	if (r->emit)
+	if (r->o.emit)
 		return replay_emit(r);
 	if (kernel && r->p->check_log && !replay_log_open(r))
 		return false;
 	if (!replay_run(r))
 		return false;
-	if (r->record && r->finding.kind) {
+	if (r->o.record && r->finding.kind) {
 		fprintf(stderr, "%s: %s: nothing is recorded: %s\n", who, r->file, r->finding.text);
 		return false;
 	}
-	if (r->record)
+	if (r->o.record)
 		return replay_record(r, kernel);
 	if (!r->finding.kind && !replay_compare(r, kernel))
 		return false;
-	if (r->json)
+	if (r->o.json)
 		replay_print_json(r, kernel);
 	else
 		replay_print(r, kernel);
@@ -339,16 +259,16 @@ static int replay_trace_file(struct replay *r)
 	const struct uvd_replay_options o = { .device = r->device,
 					      .control = r->control,
 					      .file = r->file,
-					      .json = r->json,
-					      .show = r->show,
-					      .hang = r->hang };
+					      .json = r->o.json,
+					      .show = r->o.show,
+					      .hang = r->o.hang };
 
 	return uvd_replay_trace(who, &o);
 }
 
 static int replay_program_file(struct replay *r)
 {
-	if (r->in_process && uvd_child_init(&r->child, who, r->num_run_options, r->run_options))
+	if (r->o.in_process && uvd_child_init(&r->child, who, r->num_run_options, r->run_options))
 		return 2;
 	r->p = calloc(1, sizeof(*r->p));
 	return r->p && replay_file(r) ? 0 : 1;
@@ -386,28 +306,18 @@ static int replay_by_reader(struct replay *r)
 {
 	const struct reader *reader = reader_find(r);
 
-	if (reader->is_program || (!r->record && !r->emit && !r->in_process))
+	if (reader->is_program || (!r->o.record && !r->o.emit && !r->o.in_process))
 		return reader->replay(r);
 	fprintf(stderr, "%s: %s: it is a %s: --in-process, --record and --emit-c are for programs\n", who, r->file,
 		reader->name);
 	return 2;
 }
 
-int uvd_cmd_replay(int argc, char **argv)
+static int replay_run_command(struct replay *r)
 {
-	struct replay *r = calloc(1, sizeof(*r));
-	int status;
+	const int status = replay_by_reader(r);
 
-	if (!r)
-		return 1;
-	r->hang = 60;
-	r->control = getenv("UVERBSD_CONTROL");
-	if (!r->control || !*r->control)
-		r->control = "/run/uverbsd/control";
-	status = replay_options(r, argc, argv);
-	if (status < 0)
-		status = replay_by_reader(r);
-	if (r->run && !r->in_process)
+	if (r->run && !r->o.in_process)
 		uvd_prog_run_free(r->run);
 	uvd_child_free(&r->child);
 	if (r->log)
@@ -416,6 +326,86 @@ int uvd_cmd_replay(int argc, char **argv)
 	free(r->expected);
 	free(r->p);
 	uvd_prog_list_free(&r->list);
+	return status;
+}
+
+static int replay_command(const struct uvd_args *args)
+{
+	const struct replay_options *o = args->options;
+	struct replay *r;
+	int status;
+
+	if (args->num_rest && !o->in_process)
+		return uvd_args_wrong(args, "RUN-OPTION `%s` is for --in-process", args->rest[0]);
+	if (args->device && o->in_process)
+		return uvd_args_wrong(args, "--device and --in-process exclude each other");
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return 1;
+	r->o = *o;
+	r->device = args->device;
+	r->control = args->control;
+	r->file = args->words[0];
+	r->run_options = args->rest;
+	r->num_run_options = args->num_rest;
+	status = replay_run_command(r);
 	free(r);
 	return status;
 }
+
+static const struct replay_options replay_defaults = { .hang = 60 };
+
+const struct uvd_command uvd_command_replay = {
+	.name = "replay",
+	.purpose = "run a program of calls, and compare the results with those in its file",
+	.words = "FILE [-- RUN-OPTION...]",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl replay --device /dev/infiniband/uverbs0 calls.prog",
+			  "on this device, ours or the kernel's" },
+			{ "uverbsctl run -- uverbsctl replay calls.prog", "on a device of its own" },
+			{ "uverbsctl run -- uverbsctl replay --record calls.prog", "write the results into the file" },
+			{ "uverbsctl replay --in-process calls.prog -- --backend null",
+			  "the device is part of this process" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Runs the calls of FILE on a device, and compares each result with the one that FILE holds. If the results are the "
+			"kernel's and the device is uverbsd's, or the other way round, the differences that docs/abi-differences.md lists are "
+			"none. docs/replay.md describes the format of FILE.",
+			"FILE can also be a trace that `uverbsctl run --trace FILE` recorded: its calls are made again, each open file of it is "
+			"one open file of the device, and the handles, keys and addresses are the new ones.",
+			NULL },
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN | UVD_TAKES_DEVICE,
+	.options =
+		(const struct uvd_command_option[]){
+			{ "in-process",
+			  .help = "the device is in the process that makes the calls: calls beside each other are in its engine at the "
+				  "same time. RUN-OPTIONs are options of `uverbsctl run`; not for traces",
+			  UVD_STORE(struct replay_options, in_process, FLAG) },
+			{ "json", .help = "print one JSON object", UVD_STORE(struct replay_options, json, FLAG) },
+			{ "record", .help = "write the results of this device into FILE; nothing is compared",
+			  UVD_STORE(struct replay_options, record, FLAG) },
+			{ "emit-c", .arg = "NAME",
+			  .help = "write the calls as a C program that needs no part of uverbsd; nothing is compared",
+			  .values = UVD_VALUES_FILE, UVD_STORE(struct replay_options, emit, TEXT) },
+			{ "show", .help = "print each call with its result",
+			  UVD_STORE(struct replay_options, show, FLAG) },
+			{ "hang", .arg = "SECONDS",
+			  .help = "how long the program, or a call of a trace, may take; longer is a hang (default: 60)",
+			  UVD_STORE(struct replay_options, hang, NUMBER), .min = 1, .max = 1000000 },
+			{},
+		},
+	.size = sizeof(struct replay_options),
+	.defaults = &replay_defaults,
+	.exits =
+		(const struct uvd_command_exit[]){
+			{ "0", "all results are as FILE says" },
+			{ "1", "one differs, or FILE cannot be run" },
+			{ "2",
+			  "the command line or the options of the device are wrong, or a trace cannot be replayed" },
+			{},
+		},
+	.run = replay_command,
+};

@@ -5,33 +5,11 @@
 #include "view.h"
 #include "util/util.h"
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char status_usage[] =
-	"Usage: uverbsctl status [--objects | --accounts | --watch [--once] [-n SECONDS]] [--json] [--control PATH]\n"
-	"\n"
-	"  uverbsctl status                            devices, open files, objects, memory\n"
-	"  uverbsctl status --watch                    a screen that follows the changes, with the calls of each verb\n"
-	"  uverbsctl status --objects                  with the objects of each open file as a tree\n"
-	"  uverbsctl status --accounts                 what each user holds, and may hold\n"
-	"  uverbsctl status --json | jq .devices       for programs\n"
-	"\n"
-	"Shows the devices of uverbsd, their open files and objects, and the memory that clients registered.\n"
-	"docs/status.md describes the screen and the JSON.\n"
-	"\n"
-	"  --watch           a screen, which q ends; with --json, one line each time\n"
-	"  -n SECONDS        the time from one screen to the next (default: 2)\n"
-	"  --once            one screen, as text; with -n, calls are counted for that time first\n"
-	"  --objects         the objects of each open file as a tree; --json always has it\n"
-	"  --accounts        instead: what each user holds of the daemon, and may hold\n"
-	"  --json            as JSON\n"
-	"  --control PATH    the daemon's socket (default: $UVERBSD_CONTROL, as in a run, or\n"
-	"                    /run/uverbsd/control)\n";
 
 static void print_object(void *arg, const char *text)
 {
@@ -164,15 +142,14 @@ static void print_accounts(json_t *answer)
 }
 
 struct status_options {
-	const char *control;
 	bool json, accounts, objects, watch, once;
 	double seconds;
 };
 
 /* Returns 0, or 1 after a message. */
-static int status_show(const struct status_options *o)
+static int status_show(const struct status_options *o, const char *control)
 {
-	json_t *status = uvd_status_ask(o->control, o->accounts ? "accounts" : "status");
+	json_t *status = uvd_status_ask(control, o->accounts ? "accounts" : "status");
 
 	if (!status)
 		return 1;
@@ -186,85 +163,54 @@ static int status_show(const struct status_options *o)
 	return 0;
 }
 
-static bool status_seconds_parse(double *seconds, const char *text)
+static int status_command(const struct uvd_args *args)
 {
-	char *end;
+	const struct status_options *o = args->options;
 
-	*seconds = strtod(text, &end);
-	if (end != text && !*end && *seconds >= 0.1 && *seconds <= 86400)
-		return true;
-	fprintf(stderr, "uverbsctl status: -n: `%s` is not a number of seconds from 0.1 to 86400\n", text);
-	return false;
-}
-
-static bool status_is_consistent(const struct status_options *o)
-{
-	return o->accounts + o->watch + o->objects < 2 && (o->watch || (!o->once && !o->seconds));
-}
-
-/* Returns -1 to go on, or the exit status. */
-static int status_options_parse(struct status_options *o, int argc, char **argv)
-{
-	static const struct option longs[] = {
-		{ "json", no_argument, NULL, 'j' },    { "accounts", no_argument, NULL, 'a' },
-		{ "objects", no_argument, NULL, 'O' }, { "watch", no_argument, NULL, 'w' },
-		{ "once", no_argument, NULL, 'o' },    { "control", required_argument, NULL, 'c' },
-		{ "help", no_argument, NULL, 'h' },    { NULL }
-	};
-	int c;
-
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "hn:", longs, NULL)) >= 0) {
-		switch (c) {
-		case 'j':
-			o->json = true;
-			break;
-		case 'a':
-			o->accounts = true;
-			break;
-		case 'O':
-			o->objects = true;
-			break;
-		case 'w':
-			o->watch = true;
-			break;
-		case 'o':
-			o->once = true;
-			break;
-		case 'n':
-			if (!status_seconds_parse(&o->seconds, optarg))
-				return 2;
-			break;
-		case 'c':
-			o->control = optarg;
-			break;
-		case 'h':
-			fputs(status_usage, stdout);
-			return 0;
-		default:
-			fputs(status_usage, stderr);
-			return 2;
-		}
-	}
-	if (optind < argc || !status_is_consistent(o)) {
-		fputs(status_usage, stderr);
-		return 2;
-	}
-	return -1;
-}
-
-int uvd_cmd_status(int argc, char **argv)
-{
-	struct status_options o = { .control = getenv("UVERBSD_CONTROL") };
-	int status;
-
-	if (!o.control || !*o.control)
-		o.control = "/run/uverbsd/control";
-	status = status_options_parse(&o, argc, argv);
-	if (status >= 0)
-		return status;
-	if (o.watch)
+	if (o->accounts + o->watch + o->objects > 1)
+		return uvd_args_wrong(args, "--accounts, --watch and --objects exclude each other");
+	if (!o->watch && (o->once || o->seconds))
+		return uvd_args_wrong(args, "--once and --interval are for --watch");
+	if (o->watch)
 		return uvd_status_watch(&(struct uvd_status_watch){
-			.control = o.control, .seconds = o.seconds, .once = o.once, .json = o.json });
-	return status_show(&o);
+			.control = args->control, .seconds = o->seconds, .once = o->once, .json = o->json });
+	return status_show(o, args->control);
 }
+
+const struct uvd_command uvd_command_status = {
+	.name = "status",
+	.purpose = "what the daemon serves",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl status", "devices, open files, objects, memory" },
+			{ "uverbsctl status --watch",
+			  "a screen that follows the changes, with the calls of each verb" },
+			{ "uverbsctl status --objects", "with the objects of each open file as a tree" },
+			{ "uverbsctl status --accounts", "what each user holds, and may hold" },
+			{ "uverbsctl status --json | jq .devices", "for programs" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Shows the devices of uverbsd, their open files and objects, and the memory that clients registered. docs/status.md "
+			"describes the screen and the JSON.",
+			NULL },
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
+	.options =
+		(const struct uvd_command_option[]){
+			{ "watch", .help = "a screen, which q ends; with --json, one line each time",
+			  UVD_STORE(struct status_options, watch, FLAG) },
+			{ "interval", 'n', "SECONDS", "the time from one screen to the next (default: 2)",
+			  UVD_STORE(struct status_options, seconds, REAL), .min = 0.1, .max = 86400 },
+			{ "once", .help = "one screen, as text; with --interval, calls are counted for that time first",
+			  UVD_STORE(struct status_options, once, FLAG) },
+			{ "objects", .help = "the objects of each open file as a tree; --json always has it",
+			  UVD_STORE(struct status_options, objects, FLAG) },
+			{ "accounts", .help = "instead: what each user holds of the daemon, and may hold",
+			  UVD_STORE(struct status_options, accounts, FLAG) },
+			{ "json", .help = "print JSON", UVD_STORE(struct status_options, json, FLAG) },
+			{},
+		},
+	.size = sizeof(struct status_options),
+	.run = status_command,
+};

@@ -1,127 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsctl trace: prints the trace in a file, or what a daemon or a run serves from now on. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "../commands.h"
-#include "run/run.h"
 #include "reader.h"
 
-static const char trace_usage[] =
-	"Usage: uverbsctl trace [OPTION...]\n"
-	"\n"
-	"  uverbsctl trace -p 4711                         what a process calls on uverbsd's devices, from now on\n"
-	"  uverbsctl trace --run default --summary         the same in a `uverbsctl run --join`, as counts at the end\n"
-	"  uverbsctl run --trace /tmp/t -- ibv_devinfo     record what a program calls\n"
-	"  uverbsctl trace -i /tmp/t                       print it, one call a line\n"
-	"  uverbsctl trace -i /tmp/t -e 'QP,failed'        calls of QPs, and those that failed\n"
-	"  uverbsctl trace -i /tmp/t --summary             counts and times by verb\n"
-	"\n"
-	"Prints calls on devices by name, as strace does, until it is interrupted or the daemon or run ends. Within\n"
-	"`uverbsctl run` they are those on the run's own devices. Root and the owner of a run see all calls; other users\n"
-	"see those on files that they opened. docs/trace.md describes the output.\n"
-	"\n"
-	"  -i, --input FILE   print a trace that was recorded; `-` for the standard input\n"
-	"  -o, --output FILE  do not print the trace, but record it in FILE\n"
-	"  -p, --pid PID      only calls of this process or thread\n"
-	"  -e, --filter TERMS only calls that one of TERMS, separated by commas, matches: an object (QP), a verb (CREATE),\n"
-	"                     both (CQ.CREATE), a full name, an errno or a status (ENOMEM, RETRY_EXC_ERR), `failed`, or `probe`,\n"
-	"                     which are refused calls by which the library learns what the device has. * and ? match any\n"
-	"                     text. With ! before it, a term excludes: -e '!CQ.*'\n"
-	"      --json         print JSON, one object a line\n"
-	"      --why          print explanations instead of calls, each with the calls of both QPs that led to it\n"
-	"  -c, --summary      print counts and times by verb instead of calls\n"
-	"      --run NAME     trace the runs that were started with `--join NAME`\n"
-	"      --control PATH the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n";
-
 struct trace_options {
-	const char *input, *output, *filter, *control;
+	const char *input, *output, *filter;
 	uint32_t pid;
 	bool json, summary, why;
 	struct uvd_trace_history *history; /* with `why` */
 };
-
-/* Returns false after a message. */
-static bool trace_option_pid(struct trace_options *o, const char *text)
-{
-	char *end;
-
-	o->pid = strtoul(text, &end, 10);
-	if (o->pid && !*end)
-		return true;
-	fprintf(stderr, "uverbsctl trace: -p %s is not a process id\n", text);
-	return false;
-}
-
-/* Returns -1 to go on, or the exit status. */
-static int trace_options_parse(struct trace_options *o, int argc, char **argv)
-{
-	static const struct option longs[] = { { "input", required_argument, NULL, 'i' },
-					       { "output", required_argument, NULL, 'o' },
-					       { "control", required_argument, NULL, 'C' },
-					       { "run", required_argument, NULL, 'r' },
-					       { "pid", required_argument, NULL, 'p' },
-					       { "filter", required_argument, NULL, 'e' },
-					       { "json", no_argument, NULL, 'j' },
-					       { "summary", no_argument, NULL, 'c' },
-					       { "why", no_argument, NULL, 'w' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL } };
-	static char run[PATH_MAX];
-	int c;
-
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "i:o:p:e:ch", longs, NULL)) >= 0) {
-		switch (c) {
-		case 'i':
-			o->input = optarg;
-			break;
-		case 'o':
-			o->output = optarg;
-			break;
-		case 'C':
-			o->control = optarg;
-			break;
-		case 'r':
-			if (!uvd_run_find(optarg, run))
-				return 1;
-			o->control = run;
-			break;
-		case 'p':
-			if (trace_option_pid(o, optarg))
-				break;
-			return 2;
-		case 'e':
-			o->filter = optarg;
-			break;
-		case 'j':
-			o->json = true;
-			break;
-		case 'c':
-			o->summary = true;
-			break;
-		case 'w':
-			o->why = true;
-			break;
-		case 'h':
-			fputs(trace_usage, stdout);
-			return 0;
-		default:
-			fputs(trace_usage, stderr);
-			return 2;
-		}
-	}
-	/* A trace that is recorded is whole: -e chooses when it is printed. */
-	if (optind == argc && !(o->input && (o->output || o->control)) &&
-	    !(o->output && (o->filter || o->json || o->summary || o->why)) && !(o->why && (o->summary || o->filter)))
-		return -1;
-	fputs(trace_usage, stderr);
-	return 2;
-}
 
 static bool trace_wants(const struct trace_options *o, const struct uvd_trace_decoded *d)
 {
@@ -205,42 +98,105 @@ static bool trace_all(const struct trace_options *o, struct uvd_trace_reader *r)
 
 /* ---- the command -------------------------------------------------------------------------------------------------- */
 
-static bool trace_source(const struct trace_options *o, struct uvd_trace_reader *r)
+static bool trace_source(const struct trace_options *o, const char *control, struct uvd_trace_reader *r)
 {
 	return o->input ? uvd_trace_from_file(r, "trace", o->input)
-			: uvd_trace_from_daemon(r, "trace", o->control, o->pid);
+			: uvd_trace_from_daemon(r, "trace", control, o->pid);
 }
 
-int uvd_cmd_trace(int argc, char **argv)
+/* Returns -1 to go on, or the exit status. */
+static int trace_check_options(const struct uvd_args *args)
 {
-	struct trace_options o = {};
+	const struct trace_options *o = args->options;
+
+	if (o->input && (o->output || args->names_control))
+		return uvd_args_wrong(args, "--input and %s exclude each other",
+				      o->output ? "--output" : "a socket to ask");
+	if (o->output && (o->filter || o->json || o->summary || o->why))
+		return uvd_args_wrong(args, "--output records whole traces: choose when it is printed");
+	if (o->why && (o->summary || o->filter))
+		return uvd_args_wrong(args, "--why and %s exclude each other", o->summary ? "--summary" : "--filter");
+	return -1;
+}
+
+static int trace_command(const struct uvd_args *args)
+{
+	struct trace_options *o = args->options;
 	struct uvd_trace_reader r = { .explanations = true };
-	int status = trace_options_parse(&o, argc, argv);
+	int status = trace_check_options(args);
 	bool ok = true;
 
 	if (status >= 0)
 		return status;
-	if (o.why) {
-		o.history = uvd_trace_history_new(o.json);
-		ok = o.history;
+	if (o->why) {
+		o->history = uvd_trace_history_new(o->json);
+		ok = o->history;
 	}
 	umask(077); /* a trace has what programs pass to the device */
-	if (o.output) {
-		r.copy = fopen(o.output, "we");
+	if (o->output) {
+		r.copy = fopen(o->output, "we");
 		ok = ok && r.copy;
 		if (!r.copy)
-			fprintf(stderr, "uverbsctl trace: %s: %s\n", o.output, uvd_errno_name(errno));
+			fprintf(stderr, "uverbsctl trace: %s: %s\n", o->output, uvd_errno_name(errno));
 	}
-	if (!o.input)
+	if (!o->input)
 		setvbuf(stdout, NULL, _IOLBF, 0);
-	ok = ok && trace_source(&o, &r) && trace_all(&o, &r);
-	uvd_trace_history_free(o.history);
+	ok = ok && trace_source(o, args->control, &r) && trace_all(o, &r);
+	uvd_trace_history_free(o->history);
 	uvd_trace_close_reader(&r);
 	if (r.from)
 		fclose(r.from);
 	if (r.copy && (ferror(r.copy) | fclose(r.copy))) {
-		fprintf(stderr, "uverbsctl trace: %s: %s\n", o.output, uvd_errno_name(errno));
+		fprintf(stderr, "uverbsctl trace: %s: %s\n", o->output, uvd_errno_name(errno));
 		ok = false;
 	}
 	return ok && !fflush(stdout) ? 0 : 1;
 }
+
+const struct uvd_command uvd_command_trace = {
+	.name = "trace",
+	.purpose = "what programs call: print a trace, as strace does",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl trace -p 4711", "what a process calls on uverbsd's devices, from now on" },
+			{ "uverbsctl trace --run default --summary",
+			  "the same in a `uverbsctl run --join`, as counts at the end" },
+			{ "uverbsctl run --trace /tmp/t -- ibv_devinfo", "record what a program calls" },
+			{ "uverbsctl trace -i /tmp/t", "print it, one call a line" },
+			{ "uverbsctl trace -i /tmp/t -e 'QP,failed'", "calls of QPs, and those that failed" },
+			{ "uverbsctl trace -i /tmp/t --summary", "counts and times by verb" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Prints calls on devices by name, as strace does, until it is interrupted or the daemon or run ends. Within "
+			"`uverbsctl run` they are those on the run's own devices. Root and the owner of a run see all calls; other users see "
+			"those on files that they opened. docs/trace.md describes the output.",
+			"TERMS are separated by commas; a call is printed if one of them matches: an object (QP), a verb (CREATE), both "
+			"(CQ.CREATE), a full name, an errno or a status (ENOMEM, RETRY_EXC_ERR), `failed`, or `probe`, which are refused calls "
+			"by which the library learns what the device has. * and ? match any text. With ! before it, a term excludes: -e "
+			"'!CQ.*'",
+			NULL },
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
+	.options =
+		(const struct uvd_command_option[]){
+			{ "input", 'i', "FILE", "print a trace that was recorded; `-` for the standard input",
+			  UVD_VALUES_FILE, UVD_STORE(struct trace_options, input, TEXT) },
+			{ "output", 'o', "FILE", "do not print the trace, but record it in FILE", UVD_VALUES_FILE,
+			  UVD_STORE(struct trace_options, output, TEXT) },
+			{ "pid", 'p', "PID", "only calls of this process or thread",
+			  UVD_STORE(struct trace_options, pid, NUMBER), .min = 1, .max = INT32_MAX },
+			{ "filter", 'e', "TERMS", "only calls that one of TERMS matches",
+			  UVD_STORE(struct trace_options, filter, TEXT) },
+			{ "json", .help = "print JSON, one object a line",
+			  UVD_STORE(struct trace_options, json, FLAG) },
+			{ "why",
+			  .help = "print explanations instead of calls, each with the calls of both QPs that led to it",
+			  UVD_STORE(struct trace_options, why, FLAG) },
+			{ "summary", 'c', .help = "print counts and times by verb instead of calls",
+			  UVD_STORE(struct trace_options, summary, FLAG) },
+			{},
+		},
+	.size = sizeof(struct trace_options),
+	.run = trace_command,
+};

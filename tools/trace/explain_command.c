@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsctl explain: prints explanations as they are made, or those of a trace, or the table of reasons. */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,89 +8,13 @@
 
 #include "../commands.h"
 #include "explain/explain.h"
-#include "run/run.h"
 #include "reader.h"
 
-static const char explain_usage[] =
-	"Usage: uverbsctl explain [OPTION...]\n"
-	"\n"
-	"  uverbsctl explain                               what fails on uverbsd's devices, from now on, and why\n"
-	"  uverbsctl explain -i /tmp/t                     the explanations in a trace that was recorded\n"
-	"  uverbsctl explain --list                        all reasons, with their remedies\n"
-	"\n"
-	"Explains completions with errors, refused calls and error events: what was asked, what was found, what to do.\n"
-	"Root and the owner of a run see those of all; other users see those on files that they opened. docs/reasons.md\n"
-	"lists the reasons.\n"
-	"\n"
-	"  -i, --input FILE   print the explanations in a trace; `-` for the standard input\n"
-	"  -p, --pid PID      only those of this process\n"
-	"      --json         print JSON, one object a line\n"
-	"  -l, --list         print the table of reasons: code, text, remedy, and who requires it\n"
-	"      --run NAME     ask the runs that were started with `--join NAME`\n"
-	"      --control PATH the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n";
-
 struct explain_options {
-	const char *input, *control;
+	const char *input;
 	uint32_t pid;
 	bool json, list;
 };
-
-static int explain_usage_error(void)
-{
-	fputs(explain_usage, stderr);
-	return 2;
-}
-
-/* Returns -1 to go on, or the exit status. */
-static int explain_options_parse(struct explain_options *o, int argc, char **argv)
-{
-	static const struct option longs[] = {
-		{ "input", required_argument, NULL, 'i' }, { "control", required_argument, NULL, 'C' },
-		{ "run", required_argument, NULL, 'r' },   { "pid", required_argument, NULL, 'p' },
-		{ "json", no_argument, NULL, 'j' },	   { "list", no_argument, NULL, 'l' },
-		{ "help", no_argument, NULL, 'h' },	   { NULL },
-	};
-	static char run[PATH_MAX];
-	char *end;
-	int c;
-
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "i:p:lh", longs, NULL)) >= 0) {
-		switch (c) {
-		case 'i':
-			o->input = optarg;
-			break;
-		case 'C':
-			o->control = optarg;
-			break;
-		case 'r':
-			if (!uvd_run_find(optarg, run))
-				return 1;
-			o->control = run;
-			break;
-		case 'p':
-			o->pid = strtoul(optarg, &end, 10);
-			if (o->pid && !*end)
-				break;
-			fprintf(stderr, "uverbsctl explain: -p %s is not a process id\n", optarg);
-			return 2;
-		case 'j':
-			o->json = true;
-			break;
-		case 'l':
-			o->list = true;
-			break;
-		case 'h':
-			fputs(explain_usage, stdout);
-			return 0;
-		default:
-			return explain_usage_error();
-		}
-	}
-	return optind < argc || (o->input && o->control) || (o->list && (o->input || o->control || o->pid))
-		       ? explain_usage_error()
-		       : -1;
-}
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
@@ -128,26 +51,60 @@ static bool explain_all(const struct explain_options *o, struct uvd_trace_reader
 	return !bad;
 }
 
-int uvd_cmd_explain(int argc, char **argv)
+static int explain_command(const struct uvd_args *args)
 {
-	struct explain_options o = {};
+	const struct explain_options *o = args->options;
 	struct uvd_trace_reader r = { .explanations = true };
-	int status = explain_options_parse(&o, argc, argv);
 	bool ok;
 
-	if (status >= 0)
-		return status;
-	if (o.list) {
-		explain_list(o.json);
+	if (o->input && args->names_control)
+		return uvd_args_wrong(args, "--input and a socket to ask exclude each other");
+	if (o->list && (o->input || args->names_control || o->pid))
+		return uvd_args_wrong(args, "--list prints the table of reasons: it takes only --json");
+	if (o->list) {
+		explain_list(o->json);
 		return 0;
 	}
-	if (!o.input)
+	if (!o->input)
 		setvbuf(stdout, NULL, _IOLBF, 0);
-	ok = o.input ? uvd_trace_from_file(&r, "explain", o.input)
-		     : uvd_trace_from_daemon(&r, "explain", o.control, o.pid);
-	ok = ok && explain_all(&o, &r);
+	ok = o->input ? uvd_trace_from_file(&r, "explain", o->input)
+		      : uvd_trace_from_daemon(&r, "explain", args->control, o->pid);
+	ok = ok && explain_all(o, &r);
 	uvd_trace_close_reader(&r);
 	if (r.from)
 		fclose(r.from);
 	return ok && !fflush(stdout) ? 0 : 1;
 }
+
+const struct uvd_command uvd_command_explain = {
+	.name = "explain",
+	.purpose = "why completions and calls failed; the table of reasons",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl explain", "what fails on uverbsd's devices, from now on, and why" },
+			{ "uverbsctl explain -i /tmp/t", "the explanations in a trace that was recorded" },
+			{ "uverbsctl explain --list", "all reasons, with their remedies" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Explains completions with errors, refused calls and error events: what was asked, what was found, what to do. Root "
+			"and the owner of a run see those of all; other users see those on files that they opened. docs/reasons.md lists the "
+			"reasons.",
+			NULL },
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
+	.options =
+		(const struct uvd_command_option[]){
+			{ "input", 'i', "FILE", "print the explanations in a trace; `-` for the standard input",
+			  UVD_VALUES_FILE, UVD_STORE(struct explain_options, input, TEXT) },
+			{ "pid", 'p', "PID", "only those of this process",
+			  UVD_STORE(struct explain_options, pid, NUMBER), .min = 1, .max = INT32_MAX },
+			{ "json", .help = "print JSON, one object a line",
+			  UVD_STORE(struct explain_options, json, FLAG) },
+			{ "list", 'l', .help = "print the table of reasons: code, text, remedy, and who requires it",
+			  UVD_STORE(struct explain_options, list, FLAG) },
+			{},
+		},
+	.size = sizeof(struct explain_options),
+	.run = explain_command,
+};

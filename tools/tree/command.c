@@ -4,60 +4,38 @@
 #include "../commands.h"
 #include "../syzlang/syzlang.h"
 #include "view.h"
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char tree_usage[] =
-	"Usage: uverbsctl tree [--format FORMAT] [--backend NAME] [--persona NAME]\n"
-	"       uverbsctl tree [--format FORMAT] --device IBDEV [--control PATH]\n"
-	"       uverbsctl tree [--format FORMAT] --open NODE\n"
-	"       uverbsctl tree --fields\n"
-	"\n"
-	"  uverbsctl tree                              what this build can accept\n"
-	"  uverbsctl tree --device hfi1_0              what the daemon's device accepts\n"
-	"  uverbsctl tree --open /dev/infiniband/uverbs0 --json\n"
-	"\n"
-	"Shows what a device accepts: its objects, methods, attributes and write() commands, by the kernel's names.\n"
-	"Without a device: what devices of this build would accept, on every backend that supports the persona.\n"
-	"\n"
-	"  --format FORMAT   text; json, which docs/tree.md describes; or syzlang, a description for syzkaller\n"
-	"                    (docs/syzkaller.md)\n"
-	"  --json            as --format json\n"
-	"  --fields          the kernel's structs and enumerations that `uverbsctl call` knows by name, as JSON\n"
-	"  --backend NAME    on this backend only\n"
-	"  --persona NAME    of a device that poses so (default: hfi1)\n"
-	"  --device IBDEV    asks the device of that name (hfi1_0); rdma_cm: the commands of that node, which are the same\n"
-	"                    everywhere, and which no node tells\n"
-	"  --open NODE       asks this device (/dev/infiniband/uverbs0)\n"
-	"  --control PATH    the daemon's socket, to find a device (default: /run/uverbsd/control)\n";
-
 enum tree_format { TREE_TEXT, TREE_JSON, TREE_SYZLANG };
 
-struct options {
-	enum tree_format format;
+struct tree_options {
+	int format; /* enum tree_format */
 	bool fields;
-	const char *backend, *persona, *device, *node, *control;
+	const char *backend, *persona, *node;
 };
 
-static int of_this_build(struct uvd_tree_view *view, const struct options *o)
+static int of_this_build(struct uvd_tree_view *view, const struct tree_options *o)
 {
+	const char *persona = o->persona ? o->persona : "hfi1";
+
 	view->title = "What devices of this build accept.";
-	view->persona = o->persona;
+	view->persona = persona;
 	/* syzkaller's programs use devices and rdma_cm beside each other. */
 	if (o->format == TREE_SYZLANG && uvd_view_cm(view))
 		return 1;
-	return uvd_view_build(view, o->backend, o->persona);
+	return uvd_view_build(view, o->backend, persona);
 }
 
-static int of_device(struct uvd_tree_view *view, const struct options *o)
+static int of_device(struct uvd_tree_view *view, const struct uvd_args *args)
 {
 	static char node[PATH_MAX], title[PATH_MAX + 64];
+	const struct tree_options *o = args->options;
 
-	if (o->node)
-		snprintf(node, sizeof(node), "%s", o->node);
-	else if (uvd_node_find(view->who, o->control, o->device, node))
+	if (o->node || strchr(args->device, '/'))
+		snprintf(node, sizeof(node), "%s", o->node ? o->node : args->device);
+	else if (uvd_node_find(view->who, args->control, args->device, node))
 		return 1;
 	snprintf(title, sizeof(title), "What %s accepts.", node);
 	view->title = title;
@@ -77,19 +55,6 @@ static int print_fields(void)
 	return ret || fflush(stdout) ? 1 : 0;
 }
 
-static bool tree_format_parse(struct options *o, const char *name)
-{
-	static const char *const names[] = { "text", "json", "syzlang" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(name, names[i])) {
-			o->format = i;
-			return true;
-		}
-	fprintf(stderr, "uverbsctl tree: there is no format '%s': it is text, json or syzlang\n", name);
-	return false;
-}
-
 static bool tree_view_print(const struct uvd_tree_view *view, enum tree_format format)
 {
 	switch (format) {
@@ -103,79 +68,65 @@ static bool tree_view_print(const struct uvd_tree_view *view, enum tree_format f
 	}
 }
 
-/* Returns -1 to go on, or the exit status. */
-static int tree_options_parse(struct options *o, int argc, char **argv)
+static int tree_command(const struct uvd_args *args)
 {
-	static const struct option longs[] = {
-		{ "json", no_argument, NULL, 'j' },	     { "format", required_argument, NULL, 'F' },
-		{ "backend", required_argument, NULL, 'b' }, { "persona", required_argument, NULL, 'p' },
-		{ "device", required_argument, NULL, 'd' },  { "fields", no_argument, NULL, 'f' },
-		{ "open", required_argument, NULL, 'o' },    { "control", required_argument, NULL, 'c' },
-		{ "help", no_argument, NULL, 'h' },	     { NULL }
-	};
-	int c;
+	const struct tree_options *o = args->options;
+	struct uvd_tree_view view = { .who = args->who };
+	int status;
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) >= 0) {
-		switch (c) {
-		case 'j':
-			o->format = TREE_JSON;
-			break;
-		case 'F':
-			if (!tree_format_parse(o, optarg))
-				return 2;
-			break;
-		case 'f':
-			o->fields = true;
-			break;
-		case 'b':
-			o->backend = optarg;
-			break;
-		case 'p':
-			o->persona = optarg;
-			break;
-		case 'd':
-			o->device = optarg;
-			break;
-		case 'o':
-			o->node = optarg;
-			break;
-		case 'c':
-			o->control = optarg;
-			break;
-		case 'h':
-			fputs(tree_usage, stdout);
-			return 0;
-		default:
-			fputs(tree_usage, stderr);
-			return 2;
-		}
-	}
-	if (optind < argc || (o->device && o->node) || ((o->device || o->node) && (o->backend || o->persona))) {
-		fputs(tree_usage, stderr);
-		return 2;
-	}
-	return -1;
-}
-
-int uvd_cmd_tree(int argc, char **argv)
-{
-	struct options o = { .control = "/run/uverbsd/control" };
-	struct uvd_tree_view view = { .who = "uverbsctl tree" };
-	int status = tree_options_parse(&o, argc, argv);
-
-	if (status >= 0)
-		return status;
-	if (o.fields)
+	if (o->fields)
 		return print_fields();
-	if (!o.persona)
-		o.persona = "hfi1";
-	status = o.device || o.node ? of_device(&view, &o) : of_this_build(&view, &o);
+	if (args->device && o->node)
+		return uvd_args_wrong(args, "--device and --open name two devices");
+	if ((args->device || o->node) && (o->backend || o->persona))
+		return uvd_args_wrong(args, "--backend and --persona are not for a device, which has its own");
+	status = args->device || o->node ? of_device(&view, args) : of_this_build(&view, o);
 	if (!status) {
 		uvd_view_finish(&view);
-		if (!tree_view_print(&view, o.format))
+		if (!tree_view_print(&view, o->format))
 			status = 1;
 	}
 	uvd_view_free(&view);
 	return status;
 }
+
+const struct uvd_command uvd_command_tree = {
+	.name = "tree",
+	.purpose = "what a device accepts",
+	.examples =
+		(const struct uvd_help_example[]){
+			{ "uverbsctl tree", "what this build can accept" },
+			{ "uverbsctl tree --device hfi1_0", "what the daemon's device accepts" },
+			{ "uverbsctl tree --open /dev/infiniband/uverbs0 --json",
+			  "what this node accepts, for programs" },
+			{},
+		},
+	.text =
+		(const char *const[]){
+			"Shows what a device accepts: its objects, methods, attributes and write() commands, by the kernel's names. Without "
+			"a device: what devices of this build would accept, on every backend that supports the persona.",
+			"The device rdma_cm has the commands of that node, which are the same everywhere, and which no node tells. "
+			"docs/tree.md describes the JSON, docs/syzkaller.md the descriptions for syzkaller.",
+			NULL },
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN | UVD_TAKES_DEVICE,
+	.options =
+		(const struct uvd_command_option[]){
+			{ "format", .arg = "FORMAT", .help = "text, json, or syzlang (a description for syzkaller)",
+			  .choices = (const char *const[]){ "text", "json", "syzlang", NULL },
+			  UVD_STORE(struct tree_options, format, CHOICE) },
+			{ "json", .help = "as --format json", .value = TREE_JSON,
+			  UVD_STORE(struct tree_options, format, CONSTANT) },
+			{ "fields",
+			  .help = "the kernel's structs and enumerations that `uverbsctl call` knows by name, as JSON",
+			  UVD_STORE(struct tree_options, fields, FLAG) },
+			{ "backend", .arg = "NAME", .help = "on this backend only", .values = UVD_VALUES_BACKEND,
+			  UVD_STORE(struct tree_options, backend, TEXT) },
+			{ "persona", .arg = "NAME", .help = "of a device that poses so (default: hfi1)",
+			  .values = UVD_VALUES_PERSONA, UVD_STORE(struct tree_options, persona, TEXT) },
+			{ "open", .arg = "NODE", .help = "asks this device (/dev/infiniband/uverbs0)",
+			  .values = UVD_VALUES_FILE, UVD_STORE(struct tree_options, node, TEXT) },
+			{},
+		},
+	.size = sizeof(struct tree_options),
+	.run = tree_command,
+};

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The command line of uverbsctl: its table, its help, and its messages."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
+UVERBSCTL = str(BUILD / "tools" / "uverbsctl")
+UVERBSD = str(BUILD / "src" / "uverbsd")
+
+
+def call(*command, **env):
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=dict(os.environ, **env))
+
+
+@pytest.fixture(scope="module", name="tables")
+def tables_of_uverbsctl():
+    done = call(UVERBSCTL, "internal-tables")
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def shown(tables):
+    return [c for c in tables["commands"] if not c["hidden"]]
+
+
+def test_each_command_has_a_group_three_examples_and_texts_that_say_something(tables):
+    assert [n for g in tables["groups"] for n in g["commands"]] == [c["name"] for c in shown(tables)]
+    for c in shown(tables):
+        assert len(c["examples"]) >= 3 and c["purpose"] and c["synopses"] and len(c["exit"]) >= 3, c["name"]
+        assert all("\t" not in t and "  " not in t for t in c["text"]), c["name"]
+        assert all(o["help"] and o["help"][-1] != "." for v in [c, *c["verbs"]] for o in v["options"]), c["name"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_help_fits_into_the_terminal(tables, width):
+    """Only a command that has to be copied, or a name, may be longer."""
+    programs = [[UVERBSCTL, "--help"], [UVERBSD, "--help"], *([UVERBSCTL, c["name"], "--help"] for c in shown(tables))]
+    for program in programs:
+        done = call(*program, COLUMNS=str(width))
+        assert (done.returncode, done.stderr) == (0, "")
+        for line in done.stdout.splitlines():
+            assert len(line) <= width or re.match(r"(Usage:|  \S)", line) or " " not in line.strip(), line
+
+
+def test_help_has_all_of_the_table(tables):
+    for c in shown(tables):
+        text = call(UVERBSCTL, c["name"], "--help").stdout
+        words = " ".join(text.split())
+        assert text.startswith("Usage: ") and text == call(UVERBSCTL, "help", c["name"]).stdout
+        assert all(e["command"] in text for e in c["examples"]) and all(" ".join(s.split()) in words for s in c["synopses"])
+        assert all(t in words for t in c["text"]), c["name"]
+        for option in (o for v in [c, *c["verbs"]] for o in v["options"]):
+            assert f"--{option['long']}" in text and option["help"] in words, (c["name"], option["long"])
+    top = call(UVERBSCTL, "--help").stdout
+    assert all(f"\n{g['title']}:\n" in top for g in tables["groups"])
+    assert [m for m in re.findall(r"^  ([a-z-]+)  ", top, re.M)] == [c["name"] for c in shown(tables)]
+
+
+def test_help_of_run_and_of_uverbsd_has_their_options(tables):
+    for program, name in ([UVERBSCTL, "run"], "run"), ([UVERBSD], "uverbsd"):
+        text = call(*program, "--help").stdout
+        listed = set(re.findall(r"^  --([a-z-]+)", text, re.M)) - {"help", "version"}
+        assert listed == {o["name"] for o in tables["options"] if name in o["programs"]}
+
+
+@pytest.mark.parametrize("words, message", [
+    (["stats"], "uverbsctl: unknown command `stats`; the nearest are status, trace, port; see `uverbsctl --help`"),
+    (["help", "stats"], "uverbsctl: unknown command `stats`; the nearest are status, trace, port; see `uverbsctl --help`"),
+    (["status", "--jsn"], "uverbsctl status: unknown option `--jsn`; the nearest are --json, --run, --help; see --help"),
+    (["status", "-q"], "uverbsctl status: unknown option `-q`; see --help"),
+    (["status", "--interval"], "uverbsctl status: option `--interval` needs a value; see --help"),
+    (["status", "--json=1"], "uverbsctl status: option `--json` takes no value; see --help"),
+    (["status", "more"], "uverbsctl status: `more` is too much; see `uverbsctl status --help`"),
+    (["status", "--", "more"], "uverbsctl status: `more` is too much; see `uverbsctl status --help`"),
+    (["status", "-n", "x"], "uverbsctl status: --interval: `x` is not a number; see `uverbsctl status --help`"),
+    (["status", "-n", "0"], "uverbsctl status: --interval: `0` is not from 0.1 to 86400; see `uverbsctl status --help`"),
+    (["trace", "-p", "-1"], "uverbsctl trace: --pid: `-1` is not a number; see `uverbsctl trace --help`"),
+    (["tree", "--format", "jsn"],
+     "uverbsctl tree: --format: unknown value `jsn`; the nearest are json, text, syzlang; see `uverbsctl tree --help`"),
+    (["port"], "uverbsctl port: a verb is missing, as up, down; see `uverbsctl port --help`"),
+    (["port", "dwn", "a", "1"], "uverbsctl port: unknown verb `dwn`; the nearest are down, up; see `uverbsctl port --help`"),
+    (["port", "down", "a"], "uverbsctl port down: PORT is missing; see `uverbsctl port --help`"),
+    (["port", "down", "a", "1", "2"], "uverbsctl port down: `2` is too much; see `uverbsctl port --help`"),
+    (["port", "down", "a", "b"], "uverbsctl port down: `b` is not the number of a port; see `uverbsctl port --help`"),
+    (["call", "--device", "a", "PD"], "uverbsctl call: METHOD is missing; see `uverbsctl call --help`"),
+    (["env", "ibstat"], "uverbsctl env: COMMAND `ibstat` is for --mount; see `uverbsctl env --help`"),
+    (["run", "--personna", "x"],
+     "uverbsctl run: unknown option `--personna`; the nearest are --persona, --personas, --version; see --help"),
+    (["run", "--l", "1"], "uverbsctl run: ambiguous option `--l`; the nearest are --lid, --lmc, --log-level; see --help"),
+    (["plugin", "unload", "kv", "--wiat"],
+     "uverbsctl plugin unload: unknown option `--wiat`; the nearest are --wait, --help, --run; see --help"),
+    (["device", "add", "--prots", "2"],
+     "uverbsctl device add: unknown option `--prots`; the nearest are --ports, --quota, --join; see --help"),
+    (["device", "add", "x", "--run", "a", "--control", "b"],
+     "uverbsctl device add: --control and --run name two sockets; see `uverbsctl device --help`"),
+])
+def test_a_wrong_command_line_is_one_sentence_and_2(words, message):
+    done = call(UVERBSCTL, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message + "\n")
+
+
+def test_options_are_taken_before_and_behind_verbs_and_words():
+    script = "{0} port --device uverbs0 down 1 && {0} port up uverbs0 --control $UVERBSD_CONTROL 1 && {0} filter list --json"
+    done = call(UVERBSCTL, "run", "--log-level", "error", "--", "sh", "-c", script.format(UVERBSCTL))
+    assert done.returncode == 0 and not done.stderr and json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("old", ["port rxe0 1 down", "port --device x rxe0 1 up"])
+def test_an_old_spelling_goes_on_with_a_hint(old):
+    script = f"{UVERBSCTL} {old.replace('--device x ', '')}"
+    done = call(UVERBSCTL, "run", "--log-level", "error", "--", "sh", "-c", script)
+    hints = done.stderr.splitlines()
+    assert done.returncode == 0 and len(hints) == 1 and "is an old spelling of `port " in hints[0]
