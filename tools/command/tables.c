@@ -27,12 +27,14 @@
  *	  file		can it be in the configuration file?
  *	  glued		is the value behind a `=`?
  *	  omittable	can the value be left out?
+ *	filters		that uverbsd has itself: name, description, options (name, arg, help, preset)
  */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../commands.h"
+#include "filters/filters.h"
 
 static const char *const values_names[UVD_NUM_VALUES] = {
 	[UVD_VALUES_FILE] = "file",	  [UVD_VALUES_FOLDER] = "folder",   [UVD_VALUES_DEVICE] = "device",
@@ -133,6 +135,26 @@ static json_t *tables_old(void)
 	return list;
 }
 
+static json_t *tables_filter(const struct uvd_filter *f)
+{
+	json_t *options = json_array();
+
+	for (const struct uvd_plugin_option *o = f->options; o && o->name; o++)
+		json_array_append_new(options, json_pack("{s:s, s:s?, s:s?, s:s?}", "name", o->name, "arg", o->metavar,
+							 "help", o->help, "preset", o->value));
+	return json_pack("{s:s, s:s, s:o}", "name", f->name, "description", f->description, "options", options);
+}
+
+static json_t *tables_filters(void)
+{
+	json_t *list = json_array();
+
+#define TABLES_FILTER(name) json_array_append_new(list, tables_filter(&uvd_filter_##name));
+	UVD_FILTERS(TABLES_FILTER)
+#undef TABLES_FILTER
+	return list;
+}
+
 static int tables_print(const struct uvd_args *args)
 {
 	json_t *groups = json_array(), *commands = json_array(), *options = json_array(), *names = NULL, *all;
@@ -157,8 +179,8 @@ static int tables_print(const struct uvd_args *args)
 	}
 	for (unsigned int i = 0; uvd_options_describe(i, &info); i++)
 		json_array_append_new(options, tables_option(&info));
-	all = json_pack("{s:s, s:o, s:o, s:o, s:o}", "version", UVD_VERSION, "groups", groups, "commands", commands,
-			"old", tables_old(), "options", options);
+	all = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "version", UVD_VERSION, "groups", groups, "commands",
+			commands, "old", tables_old(), "options", options, "filters", tables_filters());
 	ret = json_dumpf(all, stdout, JSON_INDENT(1));
 	putchar('\n');
 	json_decref(all);
