@@ -51,7 +51,8 @@ enum delay_op {
 #define DELAY_NAME(ret, op, ...) #op,
 static const char *const delay_names[] = { UVD_FILTER_OPS(DELAY_NAME) };
 
-#define DELAY_OPTION(op) { #op, NULL, "TIME[@N|@N+|%P]", "takes longer: 5us, 10ms or 2s; every call, the N-th, ..." },
+#define DELAY_OPTION(op) \
+	{ #op, NULL, "TIME[@N|@N+|%P]", "the operation takes longer: 5us, 10ms or 2s; every call, the N-th, ..." },
 /* Commands of rdma_cm can be delayed, but for those that end an object, and GET_EVENT, which waits anyhow. */
 #define DELAY_CM_CALL(name) { #name, NULL, "TIME[@N|@N+|%P]", "the command of rdma_cm takes longer" },
 #define DELAY_CM_END(name)

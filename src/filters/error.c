@@ -61,7 +61,8 @@ struct error_filter {
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-#define ERROR_OPTION_int(op) { #op, NULL, "ERRNO[@N|@N+|%P]", "fails: every call, the N-th, from the N-th, P percent" },
+#define ERROR_OPTION_int(op) \
+	{ #op, NULL, "ERRNO[@N|@N+|%P]", "the operation fails: every call, the N-th, from the N-th, P percent" },
 #define ERROR_OPTION_void(op)
 #define ERROR_OPTION(ret, op, ...) ERROR_OPTION_##ret(op)
 #define ERROR_CM_OPTION(command, name, kind) { #name, NULL, "ERRNO[@N|@N+|%P]", "the command of rdma_cm fails" },
