@@ -17,8 +17,10 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 FOREIGN = {"--oversubscribe": "mpirun", "--verb": "fio"}
 # Folders whose programs have options that are in no help of uverbsd and uverbsctl. It is enough that a file there has the option.
 OTHERS = "scripts", "bench", "fuzz", "tests/conftest.py", "tests/vm", "tests/differential", "tests/broker", "src/daemon"
+# What is written by hand of the man pages is in the same markup.
+MAN_PAGES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs" / "man").glob("*.in"))
 # The arguments of `uverbsctl call` are attributes of calls, which the device tells.
-ATTRIBUTES = "docs/call.md"
+ATTRIBUTES = "docs/call.md", "docs/man/uverbsctl-call.1.in"
 
 
 def said(*program):
@@ -99,11 +101,11 @@ def faults(line, grammar):
         yield from (f"uverbsd has no {o}" for o in OPTION.findall(own(rest)) if o not in grammar.uverbsd)
 
 
-@pytest.mark.parametrize("page", pages())
+@pytest.mark.parametrize("page", pages() + MAN_PAGES)
 def test_commands_and_options_of_a_page_exist(page, grammar, others):
     text = (ROOT / page).read_text(encoding="utf-8")
     found = [f"{page}: `{line}`: {fault}" for line in code(text) for fault in faults(line, grammar)]
-    for span in re.findall(r"(?<!`)`(--?[a-z][^`]*)`", prose(text)) if page != ATTRIBUTES else ():
+    for span in re.findall(r"(?<!`)`(--?[a-z][^`]*)`", prose(text)) if page not in ATTRIBUTES else ():
         found += [f"{page}: no program has {o}" for o in OPTION.findall(span)
                   if o not in grammar.all | others | FOREIGN.keys() and not o.endswith("-")]
     assert not found, "\n".join(found)
