@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Each command and option that a page names exists: those of uverbsctl and uverbsd are compared with what the programs of this build say."""
+"""Each command and option that a page names exists: those of uverbsctl and uverbsd are compared with what this build says."""
 import json
 import os
 import pathlib
@@ -122,7 +122,9 @@ def test_a_wrong_command_is_found(line, fault, grammar):
     assert fault in list(faults(line, grammar))
 
 
-@pytest.mark.parametrize("line", ["uverbsctl run -- ib_send_bw --all", "uverbsctl run: warning: x --nothing", "uverbsctl call PD ALLOC --x 1",
-                                  "uverbsctl status --json  # not --jsn", "scripts/uverbsd.service --x"])
+@pytest.mark.parametrize("line", [
+    "uverbsctl run -- ib_send_bw --all", "uverbsctl run: warning: x --nothing", "uverbsctl call PD ALLOC --x 1",
+    "uverbsctl status --json  # not --jsn", "scripts/uverbsd.service --x",
+])
 def test_a_right_command_is_no_fault(line, grammar):
     assert not list(faults(line, grammar))
