@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Pages without a test of their own: every block that is marked `sh` works as it is written, and prints the lines of the `text` behind it."""
+"""Pages without a test of their own: each block that is marked `sh` works as it is written, and prints the lines of the next `text`."""
 import os
 import pathlib
 import re

@@ -73,8 +73,8 @@ def fixture_others():
 
 def code(text):
     """Spans and lines of code of a page. Lines that end with a backslash go on."""
-    for block in re.findall(r"(?ms)^```(?!text)[^\n]*\n(.*?)^```", text):
-        yield from block.replace("\\\n", " ").splitlines()
+    for language, block in re.findall(r"(?ms)^```([a-z]*)\n(.*?)^```$", text):
+        yield from block.replace("\\\n", " ").splitlines() if language != "text" else ()
     for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", prose(text)):
         yield " ".join(span.split())
 
@@ -92,7 +92,7 @@ def faults(line, grammar):
             yield f"there is no `uverbsctl {name}`"
             continue
         rest = own(rest)
-        word = re.match(r" +([a-z][a-z-]*)(?= |$)", rest)
+        word = re.match(r" +([a-z][^ ]*)", rest)
         if word and name in grammar.verbs and word[1] not in grammar.verbs[name]:
             yield f"there is no `uverbsctl {name} {word[1]}`"
         if name != "call":
@@ -116,6 +116,7 @@ def test_commands_and_options_of_a_page_exist(page, grammar, others):
     ("x; uverbsctl status --jsn | cat", "`uverbsctl status` has no --jsn"),
     ("uverbsctl run --filtre x -- sh -c 'uverbsctl status --jsn'", "`uverbsctl run` has no --filtre"),
     ("uverbsctl run -- sh -c 'uverbsctl status --jsn'", "`uverbsctl status` has no --jsn"),
+    ("uverbsctl port rxe0 1 down", "there is no `uverbsctl port rxe0`"),
     ("build/src/uverbsd --persone hfi1 &", "uverbsd has no --persone"),
 ])
 def test_a_wrong_command_is_found(line, fault, grammar):
