@@ -96,7 +96,7 @@ static int check_command(const struct uvd_args *args)
 
 const struct uvd_command uvd_command_check = {
 	.name = "check",
-	.purpose = "whether this machine can have devices, and why not",
+	.purpose = "tell whether this machine can have devices, and why not",
 	.examples =
 		(const struct uvd_help_example[]){
 			{ "uverbsctl check", "what can be had here" },

@@ -145,7 +145,7 @@ static int env_command(const struct uvd_args *args)
 
 const struct uvd_command uvd_command_env = {
 	.name = "env",
-	.purpose = "what a shell must export to find the daemon's devices",
+	.purpose = "print what a shell must export to find the daemon's devices",
 	.synopses = (const char *const[]){ "eval \"$(uverbsctl env [OPTION...])\"",
 					   "uverbsctl env --mount [OPTION...] [-- COMMAND [ARG...]]", NULL },
 	.examples =

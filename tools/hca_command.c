@@ -140,7 +140,7 @@ static int hca_command(const struct uvd_args *args)
 
 const struct uvd_command uvd_command_hca = {
 	.name = "hca",
-	.purpose = "the adapters that a device can forward to (--backend verbs)",
+	.purpose = "list the adapters that a device can forward to",
 	.examples =
 		(const struct uvd_help_example[]){
 			{ "uverbsctl hca", "the adapters, and what works through uverbsd" },

@@ -130,8 +130,8 @@ const struct uvd_command uvd_command_call = {
 	.options =
 		(const struct uvd_command_option[]){
 			{ "file", 'f', "FILE",
-			  "the calls of this script, one a line; `-` reads them from standard input", UVD_VALUES_FILE,
-			  UVD_STORE(struct call_options, file, TEXT) },
+			  "make the calls of this script, one a line; `-` reads them from the standard input",
+			  UVD_VALUES_FILE, UVD_STORE(struct call_options, file, TEXT) },
 			{ "keep-going", .help = "do not end a script at the first call that fails",
 			  UVD_STORE(struct call_options, keep_going, FLAG) },
 			{ "json", .help = "print JSON, one object for each line",

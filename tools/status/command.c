@@ -179,7 +179,7 @@ static int status_command(const struct uvd_args *args)
 
 const struct uvd_command uvd_command_status = {
 	.name = "status",
-	.purpose = "what the daemon serves",
+	.purpose = "show what the daemon or a run serves, and to whom",
 	.examples =
 		(const struct uvd_help_example[]){
 			{ "uverbsctl status", "devices, open files, objects, memory" },
@@ -198,15 +198,16 @@ const struct uvd_command uvd_command_status = {
 	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
 	.options =
 		(const struct uvd_command_option[]){
-			{ "watch", .help = "a screen, which q ends; with --json, one line each time",
+			{ "watch",
+			  .help = "show a screen that follows the changes until q is pressed; with --json, one line each time",
 			  UVD_STORE(struct status_options, watch, FLAG) },
-			{ "interval", 'n', "SECONDS", "the time from one screen to the next (default: 2)",
+			{ "interval", 'n', "SECONDS", "time from one screen to the next (default: 2)",
 			  UVD_STORE(struct status_options, seconds, REAL), .min = 0.1, .max = 86400 },
-			{ "once", .help = "one screen, as text; with --interval, calls are counted for that time first",
+			{ "once", .help = "show one screen, as text; with --interval, count calls for that time first",
 			  UVD_STORE(struct status_options, once, FLAG) },
-			{ "objects", .help = "the objects of each open file as a tree; --json always has it",
+			{ "objects", .help = "show the objects of each open file as a tree; --json always has it",
 			  UVD_STORE(struct status_options, objects, FLAG) },
-			{ "accounts", .help = "instead: what each user holds of the daemon, and may hold",
+			{ "accounts", .help = "show instead what each user holds of the daemon, and may hold",
 			  UVD_STORE(struct status_options, accounts, FLAG) },
 			{ "json", .help = "print JSON", UVD_STORE(struct status_options, json, FLAG) },
 			{},

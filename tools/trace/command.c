@@ -155,7 +155,7 @@ static int trace_command(const struct uvd_args *args)
 
 const struct uvd_command uvd_command_trace = {
 	.name = "trace",
-	.purpose = "what programs call: print a trace, as strace does",
+	.purpose = "print what programs call, as strace does",
 	.examples =
 		(const struct uvd_help_example[]){
 			{ "uverbsctl trace -p 4711", "what a process calls on uverbsd's devices, from now on" },

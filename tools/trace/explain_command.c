@@ -78,7 +78,7 @@ static int explain_command(const struct uvd_args *args)
 
 const struct uvd_command uvd_command_explain = {
 	.name = "explain",
-	.purpose = "why completions and calls failed; the table of reasons",
+	.purpose = "explain why completions and calls failed",
 	.examples =
 		(const struct uvd_help_example[]){
 			{ "uverbsctl explain", "what fails on uverbsd's devices, from now on, and why" },

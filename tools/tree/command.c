@@ -92,7 +92,7 @@ static int tree_command(const struct uvd_args *args)
 
 const struct uvd_command uvd_command_tree = {
 	.name = "tree",
-	.purpose = "what a device accepts",
+	.purpose = "show which calls a device accepts",
 	.examples =
 		(const struct uvd_help_example[]){
 			{ "uverbsctl tree", "what this build can accept" },
@@ -111,19 +111,21 @@ const struct uvd_command uvd_command_tree = {
 	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN | UVD_TAKES_DEVICE,
 	.options =
 		(const struct uvd_command_option[]){
-			{ "format", .arg = "FORMAT", .help = "text, json, or syzlang (a description for syzkaller)",
+			{ "format", .arg = "FORMAT",
+			  .help = "print text, json, or syzlang (a description for syzkaller)",
 			  .choices = (const char *const[]){ "text", "json", "syzlang", NULL },
 			  UVD_STORE(struct tree_options, format, CHOICE) },
-			{ "json", .help = "as --format json", .value = TREE_JSON,
+			{ "json", .help = "print JSON, as --format json does", .value = TREE_JSON,
 			  UVD_STORE(struct tree_options, format, CONSTANT) },
 			{ "fields",
-			  .help = "the kernel's structs and enumerations that `uverbsctl call` knows by name, as JSON",
+			  .help = "print the kernel's structs and enumerations that `uverbsctl call` knows by name, as JSON",
 			  UVD_STORE(struct tree_options, fields, FLAG) },
-			{ "backend", .arg = "NAME", .help = "on this backend only", .values = UVD_VALUES_BACKEND,
-			  UVD_STORE(struct tree_options, backend, TEXT) },
-			{ "persona", .arg = "NAME", .help = "of a device that poses so (default: hfi1)",
+			{ "backend", .arg = "NAME", .help = "show what devices with this backend accept",
+			  .values = UVD_VALUES_BACKEND, UVD_STORE(struct tree_options, backend, TEXT) },
+			{ "persona", .arg = "NAME",
+			  .help = "show what devices with this persona accept (default: hfi1)",
 			  .values = UVD_VALUES_PERSONA, UVD_STORE(struct tree_options, persona, TEXT) },
-			{ "open", .arg = "NODE", .help = "asks this device (/dev/infiniband/uverbs0)",
+			{ "open", .arg = "NODE", .help = "ask the device with this node, as /dev/infiniband/uverbs0",
 			  .values = UVD_VALUES_FILE, UVD_STORE(struct tree_options, node, TEXT) },
 			{},
 		},
