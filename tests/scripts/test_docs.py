@@ -96,6 +96,27 @@ def test_the_chinese_page_has_the_commands_of_the_readme_and_says_which_commit_i
     assert shallow == ["true"] or any(h.startswith(commit) for h in history), f"{commit} is no commit of README.md"
 
 
+COMMIT = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,8}\b")
+FIGURES = [p for p in DOCS if p.startswith("docs/performance")]
+
+
+@pytest.mark.parametrize("page", FIGURES)
+def test_each_section_with_figures_names_the_commit_that_was_measured(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for section in re.split(r"(?m)^(?=##+ )", text):
+        assert "\n| " not in section or COMMIT.search(section), section[:60]
+
+
+def test_commits_of_figures_are_of_this_history():
+    named = {c for p in FIGURES for c in COMMIT.findall((ROOT / p).read_text(encoding="utf-8"))}
+    shallow = subprocess.run(["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+                             check=True).stdout
+    said = subprocess.run(["git", "cat-file", "--batch-check=%(objecttype)"], cwd=ROOT, input="\n".join(sorted(named)), text=True,
+                          stdout=subprocess.PIPE, check=True).stdout.split("\n")[:-1]
+    wrong = [name for name, kind in zip(sorted(named), said) if kind != "commit"]
+    assert len(named) > 15 and (shallow.strip() == "true" or not wrong)
+
+
 def test_each_fault_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
     (tmp_path / "a.md").write_text("# A\n\n[x](b.md) [y](#b) [z](a.md#a) ![p](c.svg) [q](https://example.org)\n\n```\n[no](link)\n```\n")
