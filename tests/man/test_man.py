@@ -143,3 +143,19 @@ def test_mandoc_has_no_complaint():
 def test_man_renders_all_pages_without_a_warning():
     _, said = said_by("man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", *PAGES, LC_ALL="C.UTF-8", MANROFFSEQ="", MANWIDTH="80")
     assert said == ""
+
+
+def examples_of_the_file():
+    text = (MAN / "uverbsd.conf.5.in").read_text().split("## EXAMPLES\n")[1].split("\n## ")[0]
+    return re.findall(r"^```\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("example", examples_of_the_file(), ids=lambda e: e.split("\n")[0])
+def test_example_of_a_file_can_be_used(example, tmp_path):
+    plugin = BUILD / "plugins" / "counter.so"
+    if "counter.so" in example and not plugin.exists():
+        pytest.skip("the plug-in counter is not built")
+    (tmp_path / "uverbsd.conf").write_text(example.replace("counter.so", str(plugin)))
+    done = subprocess.run([UVERBSCTL, "run", "--config", tmp_path / "uverbsd.conf", "--", "echo", "works"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("works\n", 0), done.stderr
