@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Writes the man pages, docs/man/*.[13578], and meson.build, which installs them, from the prose in
-docs/man/*.in and from the tables of the programs.
+"""Writes the man pages, docs/man/*.[13578], and meson.build, which installs them. They are made of the prose in docs/man/*.in, the tables
+of the programs, the headers for plug-ins and the pages about the ABI.
 
   make.py BUILD             writes all pages; `ninja -C BUILD man-pages` runs it
   make.py --tables FILE     the same with the output of `uverbsctl internal-tables` in FILE
@@ -72,7 +72,7 @@ def explained(help_text, preset, choices):
     text = help_text
     if found := re.fullmatch(r"(.*) \(default: (.*)\)", text):
         text, preset = found.groups()
-    if choices and not re.search(r"\b" + r"\b.*\b".join(map(re.escape, choices[:1])), text):
+    if choices and not re.search(rf"\b{re.escape(choices[0])}\b", text):
         text += f": {', '.join(choices[:-1])} or {choices[-1]}"
     elif choices and re.match(re.escape(choices[0]) + r"\b", text):
         text = "one of " + text
