@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "run/launch.h"
+#include "sysfs/sysfs.h"
 
 enum { DETACHED_SECONDS = 10 };
 
@@ -81,7 +82,7 @@ static int detached_arrange(const char *root)
 /* Returns the detached mount. */
 static int detached_make(const char *root)
 {
-	int err = uvd_run_enter_user_namespace() ?: detached_arrange(root);
+	int err = uvd_sysfs_user_namespace() ?: detached_arrange(root);
 
 	if (!err && unshare(CLONE_NEWUSER | CLONE_NEWNS))
 		err = -errno;

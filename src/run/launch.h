@@ -96,11 +96,6 @@ int uvd_run_join(struct uvd_run_launch *l);
  */
 int uvd_run_mount(const char *root, unsigned int *mounted);
 /*
- * Moves this process, which has one thread, into a user and a mount namespace of its own; its ids stay. Returns 0 or a negative
- * errno.
- */
-int uvd_run_enter_user_namespace(void);
-/*
  * member.c: is this what a guardian sends once PROGRAM has its filter? If so, the fds are what they should be: calls on them
  * do not wait for another process, and the memory of notifications stays as long as it is mapped.
  */

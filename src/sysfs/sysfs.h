@@ -6,6 +6,8 @@
 #ifndef UVD_SYSFS_H
 #define UVD_SYSFS_H
 
+#include <limits.h>
+#include <stdbool.h>
 #include <sys/types.h>
 #include <uverbsd/config.h>
 #include <uverbsd/counters.h>
@@ -70,5 +72,27 @@ void uvd_sysfs_destroy(const char *root);
 int uvd_sysfs_overlay(const char *root, struct uvd_log *log);
 /* Unmounts that overlay, if there is one. Call it before uvd_sysfs_destroy(). */
 void uvd_sysfs_overlay_undo(const char *root);
+
+/*
+ * For the process that becomes a program: its own view of /sys/class. Each function returns 0, or a negative errno with a text
+ * that says what failed, why, and what to do.
+ */
+struct uvd_sysfs_why {
+	char text[PATH_MAX + 256];
+};
+/*
+ * Moves this process, which has one thread, into a mount namespace of its own; without CAP_SYS_ADMIN also into a user namespace, in
+ * which its ids stay.
+ */
+int uvd_sysfs_namespace(struct uvd_sysfs_why *why);
+/* The user and mount namespaces alone. Takes no lock. Returns 0 or a negative errno. */
+int uvd_sysfs_user_namespace(void);
+/*
+ * Mounts `root`/class/infiniband* on /sys/class, read-only, where they replace the kernel's. The kernel's other classes
+ * stay. follows: they are symbolic links, which lead to the folders of a later daemon, too. Call it in such a namespace.
+ */
+int uvd_sysfs_mount(const char *root, bool follows, struct uvd_sysfs_why *why);
+/* Mounts the file or folder `from`, read-only, on `to`. Likewise. */
+int uvd_sysfs_bind(const char *from, const char *to, struct uvd_sysfs_why *why);
 
 #endif
