@@ -164,21 +164,28 @@ static bool waiter_read_path(pid_t tid, uint64_t addr, char *path, size_t size)
 }
 
 /*
- * A fallback if the kernel cannot resolve the path from memory, for example because the thread's root is a network
- * file system or an overlay of one. If the thread's root is ours, opens the path in our own /dev. Returns an O_PATH
- * descriptor or -1.
+ * A fallback if the kernel cannot resolve the path from memory, because the thread's root is a network file system or an
+ * overlay of one. If that root is ours, no client serves it, so it may be asked for /dev: what is mounted there in the
+ * thread's mount namespace. From there on the look-up is from memory again. Returns an O_PATH descriptor or -1.
  */
-static int open_as_ours(int root, const char *path)
+static int open_in_dev(int root, const char *path)
 {
-	static const char folder[] = "/dev/infiniband/";
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED | RESOLVE_BENEATH };
+	static const char folder[] = "/dev/infiniband/", in_dev[] = "infiniband/";
 	struct statx theirs, ours;
+	int dev, fd;
 
 	if (strncmp(path, folder, strlen(folder)) || strchr(path + strlen(folder), '/') ||
 	    statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &theirs) ||
 	    statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_INO, &ours) || theirs.stx_ino != ours.stx_ino ||
 	    theirs.stx_dev_major != ours.stx_dev_major || theirs.stx_dev_minor != ours.stx_dev_minor)
 		return -1;
-	return open(path, O_PATH | O_CLOEXEC);
+	dev = openat(root, "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dev < 0)
+		return -1;
+	fd = syscall(SYS_openat2, dev, path + strlen(folder) - strlen(in_dev), &how, sizeof(how));
+	close(dev);
+	return fd;
 }
 
 /*
@@ -209,7 +216,7 @@ static bool is_open_of_node(pid_t tid, const struct wait_call *call, const struc
 		return false;
 	fd = syscall(SYS_openat2, at, path, &how, sizeof(how));
 	if (fd < 0 && errno == EAGAIN)
-		fd = open_as_ours(at, path);
+		fd = open_in_dev(at, path);
 	yes = fd >= 0 && !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &x) && is_node(nodes, &x);
 	if (fd >= 0)
 		close(fd);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/openat2.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -67,7 +69,7 @@ int open(const char *path, int flags, ...)
 	return fd;
 }
 
-/* Makes openat2() fail with EAGAIN, as with RESOLVE_CACHED when the path is not in the dentry cache. */
+/* Makes openat2() fail with EAGAIN below a root, as with RESOLVE_CACHED where that is a network file system. */
 static bool never_cached;
 
 /*
@@ -82,7 +84,7 @@ __attribute__((no_sanitize("address"))) long syscall(long nr, ...)
 	for (int i = 0; i < 6; i++)
 		arg[i] = va_arg(ap, long);
 	va_end(ap);
-	if (nr == 437 /* openat2 */ && never_cached) {
+	if (nr == 437 /* openat2 */ && never_cached && ((struct open_how *)arg[2])->resolve & RESOLVE_IN_ROOT) {
 		errno = EAGAIN;
 		return -1;
 	}
@@ -641,13 +643,31 @@ END_TEST
 static char device[64];
 static const char *root_of_client;
 
+static bool has_own_mounts; /* the client */
+
 static void opens_below_root(void)
 {
+	if (has_own_mounts && (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)))
+		_exit(1);
 	if (root_of_client && chroot(root_of_client))
 		_exit(1);
 	be_user(USER, USER, USER);
 	opens();
 	_exit(0);
+}
+
+/* Mounts the file in the client's mount namespace. */
+static void bind_for_client(const char *from, const char *to)
+{
+	char path[64];
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		snprintf(path, sizeof(path), "/proc/%d/ns/mnt", client);
+		_exit(setns(open(path, O_RDONLY), CLONE_NEWNS) || mount(from, to, NULL, MS_BIND, NULL));
+	}
+	ck_assert(waitpid(pid, &status, 0) == pid && !status);
 }
 
 /*
@@ -669,6 +689,8 @@ static int opens_where_nothing_is_cached(const char *root, const char *path, con
 	wait_until_in(client, SYS_open);
 	unlink(device);
 	ck_assert(!mknod(device, S_IFCHR | 0666, nodes.rdev[0]));
+	if (has_own_mounts)
+		bind_for_client(device, path);
 	never_cached = true;
 	ret = ask(UVD_WIRE_OPENER, 0, 0);
 	uvd_wire_close(&fds);
@@ -687,6 +709,12 @@ START_TEST(test_where_nothing_is_cached_our_own_name_counts_for_our_own_root)
 
 	snprintf(device, sizeof(device), "/dev/infiniband/uverbsd-test-%d", getpid());
 	ck_assert_int_eq(opens_where_nothing_is_cached(NULL, device, device), 0);
+	/* The name is that of another node in the client's mount namespace only: `uverbsctl exec` mounts one on rdma_cm. */
+	snprintf(path, sizeof(path), "%s-2", device);
+	ck_assert_int_eq(opens_where_nothing_is_cached(NULL, path, path), -ESRCH);
+	has_own_mounts = true;
+	ck_assert_int_eq(opens_where_nothing_is_cached(NULL, path, path), 0);
+	has_own_mounts = false;
 	/* In another root the same path means another file. */
 	ck_assert(!mkdir(in_folder("dev"), 0755) && !mkdir(in_folder("dev/infiniband"), 0755));
 	snprintf(path, sizeof(path), "%s%s", folder, device);
