@@ -179,7 +179,7 @@ int uvd_link_ucap_gone(struct uvd_link *link, const char *name)
 	return ask_broker(link, &r, -1, NULL, NULL);
 }
 
-int uvd_link_cm(struct uvd_link *link, dev_t *rdev, int *fd)
+int uvd_link_cm(struct uvd_link *link, dev_t *rdev, bool *aside, int *fd)
 {
 	int64_t values[2] = { 0, 0 };
 	int ret = ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_CM }, -1, values, fd);
@@ -187,6 +187,7 @@ int uvd_link_cm(struct uvd_link *link, dev_t *rdev, int *fd)
 	if (ret == -EMFILE)
 		uvd_link_tell(link, UVD_WIRE_CM_GONE, 0);
 	*rdev = values[0];
+	*aside = values[1];
 	return ret;
 }
 

@@ -35,7 +35,7 @@ int uvd_link_tables(struct uvd_link *link, unsigned int index, unsigned int port
 int uvd_link_ucap(struct uvd_link *link, const char *name, dev_t *rdev, int *fd);
 int uvd_link_ucap_gone(struct uvd_link *link, const char *name);
 /* The connection manager's node. UVD_WIRE_CM_GONE, by uvd_link_tell(), ends it. */
-int uvd_link_cm(struct uvd_link *link, dev_t *rdev, int *fd);
+int uvd_link_cm(struct uvd_link *link, dev_t *rdev, bool *aside, int *fd);
 /*
  * Asks the broker to copy a plug-in into a slot: the file `name` in the folder of plug-ins, or if name is NULL that of
  * the nth --plugin. Returns 0, or a negative errno, and then *why is a memfd with the reason, or -1.

@@ -202,8 +202,13 @@ static int link_make_ucap(struct uvd_privilege *p, const char *name, struct uvd_
 
 static int link_make_cm(struct uvd_privilege *p, struct uvd_node *node, int *fd)
 {
-	uvd_node_name_cm(node);
-	return uvd_link_cm(uvd_link_of(p), &node->rdev, fd);
+	dev_t rdev;
+	bool aside;
+	int ret = uvd_link_cm(uvd_link_of(p), &rdev, &aside, fd);
+
+	uvd_node_name_cm(node, aside);
+	node->rdev = rdev;
+	return ret;
 }
 
 static int link_make_queues(struct uvd_privilege *p, int *fd)

@@ -33,10 +33,10 @@ void uvd_node_name_ucap(struct uvd_node *node, const char *ucap)
 	name_it(node, "infiniband_ucaps", ucap);
 }
 
-void uvd_node_name_cm(struct uvd_node *node)
+void uvd_node_name_cm(struct uvd_node *node, bool aside)
 {
-	*node = (struct uvd_node){ .number = -1 };
-	name_it(node, "misc", "rdma_cm");
+	*node = (struct uvd_node){ .number = -1, .aside = aside };
+	name_it(node, "misc", aside ? "uverbsd_cm" : "rdma_cm");
 }
 
 static int read_rdev(struct uvd_node *node)
@@ -147,25 +147,42 @@ int uvd_node_make_ucap(struct uvd_node *node, const char *ucap, const struct uvd
 	return ret;
 }
 
+/* As uvd_node_make_cm(), for one of the two names. *taken: a text that says what has the name, or NULL. */
+static int node_try_cm(struct uvd_node *node, bool aside, const struct uvd_node_orphans *orphans,
+		       int (*make)(void *arg, struct uvd_node *node), void *arg, const char **taken)
+{
+	int ret;
+
+	uvd_node_name_cm(node, aside);
+	*taken = uvd_node_taken(node, orphans);
+	ret = *taken ? -EEXIST : make(arg, node);
+	if (ret == -EEXIST && !*taken)
+		*taken = "another process has just taken that name";
+	return ret;
+}
+
 int uvd_node_make_cm(struct uvd_node *node, const struct uvd_node_orphans *orphans,
 		     int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log)
 {
-	const char *taken;
-	int ret;
+	const char *taken, *kernels = "the kernel has its own, and `modprobe -r rdma_ucm` removes it";
+	int ret = node_try_cm(node, false, orphans, make, arg, &taken);
 
-	uvd_node_name_cm(node);
-	taken = uvd_node_taken(node, orphans);
-	ret = taken ? -EEXIST : make(arg, node);
 	if (ret != -EEXIST)
 		return ret;
-	if (taken && !access(node->kernel, F_OK))
-		taken = "the kernel has its own; `modprobe -r rdma_ucm` removes it";
-	else if (!taken)
-		taken = "another process has just taken that name";
-	uvd_logf(
-		log, UVD_WARN,
-		"%s is not served: %s; programs that use librdmacm do not find uverbsd's devices until uverbsd is started without it",
-		node->path, taken);
+	if (access(node->kernel, F_OK))
+		kernels = taken;
+	ret = node_try_cm(node, true, orphans, make, arg, &taken);
+	if (ret >= 0)
+		uvd_logf(log, UVD_WARN,
+			 "/dev/infiniband/rdma_cm: %s; this uverbsd's is %s: programs that use librdmacm find it if "
+			 "`uverbsctl exec` starts them",
+			 kernels, node->path);
+	else if (ret == -EEXIST)
+		uvd_logf(
+			log, UVD_WARN,
+			"/dev/infiniband/rdma_cm is not served: %s; nor is %s: %s; programs that use librdmacm do not find uverbsd's "
+			"devices until uverbsd is started without these",
+			kernels, node->path, taken);
 	return ret;
 }
 

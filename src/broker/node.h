@@ -22,6 +22,7 @@ struct uvd_node {
 	char kernel[80]; /* /sys/class/infiniband_verbs/uverbs0: the kernel's own */
 	dev_t rdev;
 	int made; /* we made the node: there is no devtmpfs */
+	bool aside; /* the connection manager's, where the name rdma_cm is taken */
 };
 
 /*
@@ -39,8 +40,8 @@ struct uvd_node_orphans {
 void uvd_node_name(struct uvd_node *node, int number);
 /* The same for the node of a User Capability. */
 void uvd_node_name_ucap(struct uvd_node *node, const char *ucap);
-/* The same for the connection manager's, rdma_cm. */
-void uvd_node_name_cm(struct uvd_node *node);
+/* The same for the connection manager's: rdma_cm; aside: uverbsd_cm. */
+void uvd_node_name_cm(struct uvd_node *node, bool aside);
 /*
  * Returns NULL if the node's name is free, else a text that says what has it. If an orphan has the name in CUSE, this function
  * gives the node another name there.
@@ -55,7 +56,7 @@ int uvd_node_make(struct uvd_node *node, int number, const struct uvd_node_orpha
 /* The same for the node of this User Capability. */
 int uvd_node_make_ucap(struct uvd_node *node, const char *ucap, const struct uvd_node_orphans *orphans,
 		       int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log);
-/* The same for the connection manager's node. The log says what to do if another one exists, as a warning. */
+/* The same for the connection manager's node, which is aside if another one exists. The log says what to do then. */
 int uvd_node_make_cm(struct uvd_node *node, const struct uvd_node_orphans *orphans,
 		     int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log);
 /*

@@ -127,12 +127,14 @@ static int serve_ucap_gone(struct broker *b, struct served *s)
 static int serve_cm(struct broker *b, struct served *s)
 {
 	_Atomic uint64_t *place = broker_node_place(b);
+	bool aside = false;
 	dev_t rdev = 0;
-	int err = place ? b->config->ops->cm(b->config->arg, &rdev, &s->fd) : -ENFILE;
+	int err = place ? b->config->ops->cm(b->config->arg, &rdev, &aside, &s->fd) : -ENFILE;
 
 	if (err)
 		return err;
 	s->a.values[0] = rdev;
+	s->a.values[1] = aside;
 	*place = rdev;
 	return 0;
 }

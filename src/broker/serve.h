@@ -40,7 +40,7 @@ struct uvd_broker_ops {
 			const uint64_t *values); /* UVD_PORT_COUNTERS */
 	int (*ucap)(void *arg, const char *name, dev_t *rdev, int *fd);
 	int (*ucap_gone)(void *arg, const char *name);
-	int (*cm)(void *arg, dev_t *rdev, int *fd);
+	int (*cm)(void *arg, dev_t *rdev, bool *aside, int *fd);
 	int (*cm_gone)(void *arg);
 	/*
 	 * Copies a plug-in into a slot: the file `name` in the folder of plug-ins, or if name is NULL that of the nth

@@ -53,7 +53,7 @@ enum uvd_wire_op {
 	UVD_WIRE_COUNTERS, /* index, value: the port, counters */
 	UVD_WIRE_UCAP, /* name -> values: st_rdev; fd: the channel */
 	UVD_WIRE_UCAP_GONE, /* name */
-	UVD_WIRE_CM, /* the connection manager's node -> values: st_rdev; fd: the channel */
+	UVD_WIRE_CM, /* the connection manager's node -> values: st_rdev, is it aside?; fd: the channel */
 	UVD_WIRE_CM_GONE,
 	UVD_WIRE_READY, /* all devices are served and published */
 	UVD_WIRE_ADD, /* a device follows the request -> values: its index */

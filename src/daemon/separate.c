@@ -256,7 +256,7 @@ static int op_ucap_gone(void *arg, const char *name)
 
 /* ---- the connection manager ------------------------------------------------------------------------------------------- */
 
-static int op_cm(void *arg, dev_t *rdev, int *fd)
+static int op_cm(void *arg, dev_t *rdev, bool *aside, int *fd)
 {
 	struct separate *s = arg;
 	int ret = s->cm.made ? -EINVAL : uvd_node_make_cm(&s->cm.node, &s->orphans, make_node, s, s->log);
@@ -273,6 +273,7 @@ static int op_cm(void *arg, dev_t *rdev, int *fd)
 	}
 	s->cm.made = true;
 	*rdev = s->cm.node.rdev;
+	*aside = s->cm.node.aside;
 	return 0;
 }
 

@@ -39,6 +39,7 @@ static void ask_for_nodes(struct uvd_link *link)
 {
 	static const char *const invented[] = { "uverbs7", "../mem", "evil", "good/../x", "bad name", "DEVNAME=x" };
 	int number = -1, fd = -1;
+	bool aside;
 	dev_t rdev;
 
 	expect(uvd_link_tell(link, UVD_WIRE_PUBLISH, 0), -EINVAL, "publishing what has no node");
@@ -57,8 +58,8 @@ static void ask_for_nodes(struct uvd_link *link)
 	expect(uvd_link_ucap(link, "good", &rdev, &fd), -EINVAL, "the same twice");
 	expect(uvd_link_tell(link, UVD_WIRE_CM_GONE, 0), -EINVAL,
 	       "removing the connection manager's node, which is not there");
-	expect(uvd_link_cm(link, &rdev, &fd), 0, "the connection manager's node");
-	expect(uvd_link_cm(link, &rdev, &fd), -EINVAL, "the same twice");
+	expect(uvd_link_cm(link, &rdev, &aside, &fd), 0, "the connection manager's node");
+	expect(uvd_link_cm(link, &rdev, &aside, &fd), -EINVAL, "the same twice");
 	expect(uvd_link_node(link, 0, &number, &rdev, &fd), 0, "the device");
 	expect(uvd_link_node(link, 0, &number, &rdev, &fd), -EEXIST, "the device twice");
 	expect(uvd_link_tell(link, UVD_WIRE_PUBLISH, 0), 0, "publishing it");

@@ -65,7 +65,7 @@ static int op_name(void *arg, const char *name)
 	return -EINVAL;
 }
 
-static int op_cm(void *arg, dev_t *rdev, int *fd)
+static int op_cm(void *arg, dev_t *rdev, bool *aside, int *fd)
 {
 	return -EEXIST;
 }

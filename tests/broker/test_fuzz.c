@@ -88,7 +88,7 @@ static int op_name(void *arg, const char *name)
 	return -EINVAL;
 }
 
-static int op_cm(void *arg, dev_t *rdev, int *fd)
+static int op_cm(void *arg, dev_t *rdev, bool *aside, int *fd)
 {
 	*fd = dup(2);
 	return any(2) ? -EEXIST : 0;
@@ -604,12 +604,13 @@ static void ask_lying_broker(int sock)
 	struct uvd_link *link = uvd_link_new(sock);
 	unsigned int before = fds_of(getpid());
 	int number = -1, fd;
+	bool aside;
 	dev_t rdev;
 
 	for (int i = 0; i < 50; i++) {
 		int ret = i % 4 == 0   ? uvd_link_node(link, i, &number, &rdev, &fd)
 			  : i % 4 == 1 ? uvd_link_ucap(link, "x", &rdev, &fd)
-			  : i % 4 == 2 ? uvd_link_cm(link, &rdev, &fd)
+			  : i % 4 == 2 ? uvd_link_cm(link, &rdev, &aside, &fd)
 				       : uvd_link_tell(link, UVD_WIRE_READY, 0);
 
 		if (i % 4 == 3)

@@ -83,6 +83,7 @@ static const struct uvd_wire_request *broker_was_asked(enum uvd_wire_op op, uint
 START_TEST(node_and_capability_have_a_number_and_a_channel)
 {
 	int number = -1, fd = -1;
+	bool aside = false;
 	dev_t rdev = 0;
 
 	broker_answers(0, null_fd);
@@ -102,11 +103,11 @@ START_TEST(node_and_capability_have_a_number_and_a_channel)
 	ck_assert_int_eq(uvd_link_ucap_gone(engine, "mlx5_perm"), -EINVAL);
 	ck_assert_str_eq(broker_was_asked(UVD_WIRE_UCAP_GONE, 0, 0)->name, "mlx5_perm");
 	broker_answers(0, null_fd);
-	ck_assert_int_eq(uvd_link_cm(engine, &rdev, &fd), 0);
+	ck_assert_int_eq(uvd_link_cm(engine, &rdev, &aside, &fd), 0);
 	broker_was_asked(UVD_WIRE_CM, 0, 0);
-	ck_assert(rdev == 7 && fd >= 0 && !close(fd));
+	ck_assert(rdev == 7 && aside && fd >= 0 && !close(fd));
 	broker_answers(-EEXIST, -1);
-	ck_assert_int_eq(uvd_link_cm(engine, &rdev, &fd), -EEXIST);
+	ck_assert_int_eq(uvd_link_cm(engine, &rdev, &aside, &fd), -EEXIST);
 	broker_was_asked(UVD_WIRE_CM, 0, 0);
 	ck_assert_int_eq(fd, -1);
 }

@@ -77,7 +77,11 @@ START_TEST(names_are_those_of_cuse_dev_and_the_kernel)
 	ck_assert_int_eq(node.number, -1);
 	ck_assert_str_eq(node.path, "/dev/infiniband/mlx5_perm");
 	ck_assert_str_eq(node.kernel, "/sys/class/infiniband_ucaps/mlx5_perm");
-	uvd_node_name_cm(&node);
+	uvd_node_name_cm(&node, true);
+	ck_assert(node.aside);
+	ck_assert_str_eq(node.name, "infiniband/uverbsd_cm");
+	uvd_node_name_cm(&node, false);
+	ck_assert(!node.aside);
 	ck_assert_int_eq(node.number, -1);
 	ck_assert_str_eq(node.path, "/dev/infiniband/rdma_cm");
 	ck_assert_str_eq(node.sysfs, "/sys/class/cuse/infiniband!rdma_cm");

@@ -81,14 +81,33 @@ def test_node_is_everybodys_and_published_until_the_end(start):
     assert not NODE.exists() and not CLASS.exists()
 
 
-def test_beside_another_rdma_cm_the_daemon_goes_on_without(start):
+def test_beside_another_rdma_cm_the_daemons_has_another_name(start):
+    aside = NODE.with_name("uverbsd_cm")
     NODE.parent.mkdir(exist_ok=True)
     NODE.touch()
     try:
         d = start()
-        assert f"warning: {NODE} is not served: there is a node of that name already" in d.log.read_text()
-        assert not CLASS.exists() and d.stop() == 0
-        assert NODE.exists()
+        assert f"warning: {NODE}: there is a node of that name already; this uverbsd's is {aside}" in d.log.read_text()
+        st = aside.stat()
+        assert stat.S_IMODE(st.st_mode) == 0o666
+        assert (CLASS / "dev").read_text() == f"{os.major(st.st_rdev)}:{os.minor(st.st_rdev)}\n"
+        assert d.stop() == 0 and not CLASS.exists()
+        assert NODE.exists() and not aside.exists()
+    finally:
+        NODE.unlink()
+
+
+def test_where_both_names_are_taken_the_daemon_goes_on_without(start):
+    aside = NODE.with_name("uverbsd_cm")
+    NODE.parent.mkdir(exist_ok=True)
+    NODE.touch()
+    aside.touch()
+    try:
+        d = start()
+        assert f"warning: {NODE} is not served: there is a node of that name already; nor is {aside}: " in d.log.read_text()
+        assert not CLASS.exists()
+        aside.unlink()
+        assert d.stop() == 0 and NODE.exists()
     finally:
         NODE.unlink()
 
