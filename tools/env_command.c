@@ -1,43 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsctl env: prints the environment in which a shell's programs find the daemon's devices. */
 #include "commands.h"
-#include "control/control.h"
-#include "sysfs/sysfs.h"
-#include "util/util.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <jansson.h>
-#include <limits.h>
+#include "exec.h"
 #include <linux/netlink.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <uverbsd/log.h>
-
-/* Asks the daemon for its sysfs directory. */
-static bool ask_sysfs(const char *control, char *dir, size_t size)
-{
-	char *line = uvd_control_ask(control, "status");
-	json_t *status = line ? json_loads(line, 0, NULL) : NULL;
-	const char *sysfs = json_string_value(json_object_get(status, "sysfs"));
-
-	if (sysfs)
-		snprintf(dir, size, "%s", sysfs);
-	else if (!line)
-		uvd_control_complain("env", control);
-	else
-		fprintf(stderr, "uverbsctl env: %s\n",
-			json_string_value(json_object_get(status, "error"))
-				?: "the daemon's answer has no sysfs directory");
-	json_decref(status);
-	free(line);
-	return sysfs;
-}
 
 /*
  * Warns if the kernel answers on NETLINK_RDMA. libibverbs asks there first and takes even an empty answer as complete,
@@ -53,54 +23,17 @@ static void warn_netlink(void)
 	fprintf(stderr,
 		"uverbsctl env: warning: the kernel answers NETLINK_RDMA, so libibverbs will see the kernel's RDMA devices and\n"
 		"not these. Where there is no real adapter: put `alias net-pf-16-proto-20 off` in /etc/modprobe.d/uverbsd.conf and\n"
-		"run `modprobe -r ib_uverbs ib_core` (or reboot). Or start the program with `uverbsctl run`.\n");
+		"run `modprobe -r ib_uverbs ib_core` (or reboot). Or start programs by `uverbsctl exec -- PROGRAM`.\n");
 }
 
-static bool write_file(const char *path, const char *fmt, unsigned int id)
+/* A command, or a shell, as `exec` does, but only with the mounts. */
+static int env_execute(const char *control, const char *sysfs, char **command)
 {
-	char text[64];
-	int fd = open(path, O_WRONLY | O_CLOEXEC), len;
-	bool ok;
-
-	len = snprintf(text, sizeof(text), fmt, id, id);
-	ok = fd >= 0 && write(fd, text, len) == len;
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
-/* Unshares the mount namespace. Without root it takes a user namespace, too, with the same user and group id inside. */
-static bool private_mounts(void)
-{
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-
-	if (unshare(CLONE_NEWNS) &&
-	    (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS) || !write_file("/proc/self/setgroups", "deny", 0) ||
-	     !write_file("/proc/self/gid_map", "%u %u 1", gid) || !write_file("/proc/self/uid_map", "%u %u 1", uid)))
-		return false;
-	return !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-}
-
-static int run_mounted(const char *sysfs, char **command)
-{
+	const struct uvd_exec exec = { .who = "env", .control = control, .sysfs = sysfs, .must_mount = true };
 	const char *shell = getenv("SHELL");
 	char *own[] = { (char *)(shell && *shell ? shell : "/bin/sh"), NULL };
-	struct uvd_log *log = uvd_log_new(STDERR_FILENO, "uverbsctl env", UVD_WARN);
 
-	if (!private_mounts()) {
-		fprintf(stderr, "uverbsctl env: no mount namespace: %s (it needs root, or user namespaces)\n",
-			uvd_errno_name(errno));
-		return 1;
-	}
-	if (uvd_sysfs_overlay(sysfs, log))
-		return 1;
-	setenv("SYSFS_PATH", sysfs, 1);
-	if (!*command)
-		command = own;
-	execvp(*command, command);
-	fprintf(stderr, "uverbsctl env: %s: %s\n", *command, uvd_errno_name(errno));
-	return errno == ENOENT ? 127 : 126;
+	return uvd_exec_program(&exec, *command ? command : own);
 }
 
 /* Prints the text in single quotes, escaped for a shell. */
@@ -130,15 +63,15 @@ static int env_command(const struct uvd_args *args)
 		return uvd_args_wrong(args, "COMMAND `%s` is for --mount", args->words[0]);
 	if (o->sysfs)
 		snprintf(sysfs, sizeof(sysfs), "%s", o->sysfs);
-	else if (!ask_sysfs(args->control, sysfs, sizeof(sysfs)))
+	else if (!uvd_exec_ask_sysfs("env", args->control, sysfs))
 		return 1;
-	warn_netlink();
 	if (o->mounts)
-		return run_mounted(sysfs, args->words);
+		return env_execute(args->control, sysfs, args->words);
+	warn_netlink();
 	fputs("export SYSFS_PATH=", stdout);
 	print_quoted(sysfs);
 	/* The comment comes last: eval of an unquoted $(...) makes one line of both, and must still set the variable. */
-	fputs("\n# ibstat, ibstatus and others that read /sys/class themselves: uverbsd --sysfs overlay, or uverbsctl env --mount\n",
+	fputs("\n# ibstat, ibstatus and others that read /sys/class themselves: uverbsd --sysfs overlay, or uverbsctl exec\n",
 	      stdout);
 	return 0;
 }
@@ -157,8 +90,9 @@ const struct uvd_command uvd_command_env = {
 		},
 	.text =
 		(const char *const[]){
-			"Prints what a shell needs for its programs to find the devices of uverbsd. ibstat, ibstatus and others read "
-			"/sys/class themselves: for these start uverbsd with --sysfs overlay, or the programs with --mount.",
+			"Prints what a shell needs for its programs to find the devices of uverbsd, where the kernel has no RDMA devices. "
+			"ibstat, ibstatus and others read /sys/class themselves: for these start uverbsd with --sysfs overlay, or them by "
+			"`uverbsctl exec`.",
 			NULL },
 	.words = "[COMMAND [ARG...]]",
 	.stops = true,
@@ -166,7 +100,7 @@ const struct uvd_command uvd_command_env = {
 	.options =
 		(const struct uvd_command_option[]){
 			{ "mount",
-			  .help = "run COMMAND (or a shell) where /sys/class has them too, for programs with that path built in",
+			  .help = "run COMMAND (or a shell) as `uverbsctl exec` does, but fail where mounts are not allowed",
 			  UVD_STORE(struct env_options, mounts, FLAG) },
 			{ "sysfs", .arg = "DIR", .help = "the daemon's tree (default: what the daemon says)",
 			  .values = UVD_VALUES_FOLDER, UVD_STORE(struct env_options, sysfs, TEXT) },
@@ -176,8 +110,9 @@ const struct uvd_command uvd_command_env = {
 	.exits =
 		(const struct uvd_command_exit[]){
 			{ "0", "success" },
-			{ "1", "the daemon does not answer, or there can be no mount namespace" },
+			{ "1", "the daemon does not answer" },
 			{ "2", "the command line is wrong" },
+			{ "125", "there can be no mount namespace" },
 			{ "126, 127", "COMMAND cannot be executed, or is not found" },
 			{},
 		},

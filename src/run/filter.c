@@ -35,6 +35,8 @@
 #include "run/filter.h"
 
 /* The windows leave the lower numbers, where a program has its first files, to other files. */
+#define REFUSE SCMP_ACT_ERRNO(EPROTONOSUPPORT)
+
 enum { LEAST = 3, WINDOW = 512, FAR_WINDOW = 8192, FAR_TOP = 65536, USUAL_LIMIT = 1024 };
 
 /*
@@ -186,18 +188,16 @@ static int trap_ioctl(scmp_filter_ctx ctx)
 
 /*
  * Refuses sockets of NETLINK_RDMA: libibverbs reads sysfs only if it cannot have one, and creating one loads the
- * kernel's RDMA modules, if there are any. logs: the engine refuses them, because it has to know which processes ask (direct.c). The
- * kernel looks at 32 bits of both arguments.
+ * kernel's RDMA modules, if there are any. The kernel looks at 32 bits of both arguments.
  */
-static int refuse_netlink(scmp_filter_ctx ctx, bool logs)
+static int refuse_netlink(scmp_filter_ctx ctx, uint32_t action)
 {
 	struct scmp_arg_cmp rdma[] = {
 		SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_NETLINK),
 		SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, UINT32_MAX, NETLINK_RDMA),
 	};
 
-	return seccomp_rule_add_exact_array(ctx, logs ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO(EPROTONOSUPPORT),
-					    SCMP_SYS(socket), 2, rdma);
+	return seccomp_rule_add_exact_array(ctx, action, SCMP_SYS(socket), 2, rdma);
 }
 
 /* Limits of file sizes: a log lies beyond a finite one. */
@@ -223,17 +223,42 @@ static bool has_logs(const struct uvd_run_window *w)
 
 static int add_rules(scmp_filter_ctx ctx, const struct uvd_run_window *w, bool exits)
 {
-	/* Other architectures (i386, x32) have other numbers and structs: their calls pass, and see no device. */
+	/*
+	 * Other architectures (i386, x32) have other numbers and structs: their calls pass, and see no device. With logs the engine
+	 * refuses sockets, because it has to know which processes ask (direct.c).
+	 */
 	int err = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW) ?:
 		  seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2) ?:
 		  trap_all(ctx) ?: trap_open(ctx, "open", 1) ?: trap_open(ctx, "openat", 2) ?:
 		  trap_stat_at(ctx, "newfstatat", 3, w) ?: trap_stat_at(ctx, "statx", 2, w) ?: trap_fds(ctx, w) ?:
-		  trap_ioctl(ctx) ?: refuse_netlink(ctx, has_logs(w));
+		  trap_ioctl(ctx) ?: refuse_netlink(ctx, has_logs(w) ? SCMP_ACT_NOTIFY : REFUSE);
 
 	if (!err && has_logs(w))
 		err = trap_limits(ctx);
 	if (!err && exits)
 		err = filter_trap(ctx, "exit_group", 0, NULL);
+	return err;
+}
+
+/* Without no_new_privs if the kernel lets this process: it needs CAP_SYS_ADMIN in its user namespace. */
+static int netlink_filter_load(scmp_filter_ctx ctx)
+{
+	int err = seccomp_attr_set(ctx, SCMP_FLTATR_API_SYSRAWRC, 1) ?:
+		  seccomp_attr_set(ctx, SCMP_FLTATR_CTL_NNP, 0) ?: seccomp_load(ctx);
+
+	return err == -EACCES ? seccomp_attr_set(ctx, SCMP_FLTATR_CTL_NNP, 1) ?: seccomp_load(ctx) : err;
+}
+
+int uvd_run_refuse_netlink(void)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	int err;
+
+	if (!ctx)
+		return -ENOMEM;
+	err = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW) ?:
+	      refuse_netlink(ctx, REFUSE) ?: netlink_filter_load(ctx);
+	seccomp_release(ctx);
 	return err;
 }
 

@@ -53,6 +53,12 @@ struct uvd_run_options {
 int uvd_run(const struct uvd_run_options *options, char **argv);
 
 /*
+ * Has the kernel refuse sockets of NETLINK_RDMA (EPROTONOSUPPORT) to this process, which has one thread, and to all that it starts: then libibverbs
+ * reads sysfs. Sets no_new_privs if the process has no CAP_SYS_ADMIN in its user namespace. Returns 0 or a negative errno.
+ */
+int uvd_run_refuse_netlink(void);
+
+/*
  * Finds the control socket of the runs that were started with --join NAME by this user. Returns false after a message
  * on stderr.
  */
