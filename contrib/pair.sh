@@ -14,7 +14,7 @@ until grep -q "$listening" /proc/net/tcp /proc/net/tcp6; do
 	kill -0 $server 2>/dev/null || break	# it has failed already
 	sleep 0.05
 done
-${LIMIT:+timeout "$LIMIT"} "$program" -p "$port" "$@" localhost >"$folder/client" 2>&1
+${LIMIT:+timeout "$LIMIT"} "$program" -p "$port" "$@" 127.0.0.1 >"$folder/client" 2>&1
 status=$?
 kill $server 2>/dev/null
 wait $server 2>/dev/null
