@@ -14,7 +14,7 @@
 	COMMAND(run) \
 	COMMAND(exec) \
 	COMMAND(env) \
-	COMMAND(check) \
+	COMMAND(doctor) \
 	GROUP("See what happens") \
 	COMMAND(status) \
 	COMMAND(trace) \
@@ -24,7 +24,7 @@
 	COMMAND(port) \
 	COMMAND(filter) \
 	COMMAND(plugin) \
-	COMMAND(restart) \
+	COMMAND(daemon) \
 	COMMAND(hca) \
 	GROUP("Try verbs, and test devices") \
 	COMMAND(call) \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl hca: the adapters of this machine, and what each supports behind a device with --backend verbs. */
+/* uverbsctl hca list: the adapters of this machine, and what each supports behind a device with --backend verbs. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <jansson.h>
@@ -123,7 +123,7 @@ struct hca_options {
 	bool json;
 };
 
-static int hca_command(const struct uvd_args *args)
+static int hca_list_command(const struct uvd_args *args)
 {
 	const struct hca_options *o = args->options;
 	json_t *all = hca_list();
@@ -143,8 +143,8 @@ const struct uvd_command uvd_command_hca = {
 	.purpose = "list the adapters that a device can forward to",
 	.examples =
 		(const struct uvd_help_example[]){
-			{ "uverbsctl hca", "the adapters, and what works through uverbsd" },
-			{ "uverbsctl hca --json", "the same for programs" },
+			{ "uverbsctl hca list", "the adapters, and what works through uverbsd" },
+			{ "uverbsctl hca list --json", "the same for programs" },
 			{ "uverbsd --backend verbs --hca rxe0", "a device that forwards to one of them" },
 			{},
 		},
@@ -153,11 +153,16 @@ const struct uvd_command uvd_command_hca = {
 			"Lists the adapters of this machine that libibverbs finds, and what each supports behind a device that forwards to "
 			"it. A device of uverbsd is no adapter, and not listed.",
 			NULL },
+	.verbs =
+		(const struct uvd_command_verb[]){
+			{ "list", .purpose = "print the adapters, and what works through uverbsd",
+			  .run = hca_list_command },
+			{},
+		},
 	.options =
 		(const struct uvd_command_option[]){
 			{ "json", .help = "print JSON", UVD_STORE(struct hca_options, json, FLAG) },
 			{},
 		},
 	.size = sizeof(struct hca_options),
-	.run = hca_command,
 };

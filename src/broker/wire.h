@@ -15,7 +15,7 @@
 #include <uverbsd/registration.h>
 
 /*
- * After `uverbsctl restart` the two processes can be of different versions of this program. A change of an operation
+ * After `uverbsctl daemon restart` the two processes can be of different versions of this program. A change of an operation
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum {

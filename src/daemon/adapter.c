@@ -124,7 +124,7 @@ int uvd_adapters_add(struct uvd_adapters *adapters, pid_t engine, unsigned int i
 	if (err) {
 		uvd_logf(log, UVD_ERR, "%s: --hca %s: %s", device->ibdev, device->hca,
 			 err == -ELOOP ? "it is a device of uverbsd, and not an adapter"
-				       : "there is no such adapter: `uverbsctl hca` lists them");
+				       : "there is no such adapter: `uverbsctl hca list` lists them");
 		return err;
 	}
 	dir = adapter_folder(engine);

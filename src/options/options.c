@@ -334,9 +334,10 @@ static void check_adapters(struct parser *p)
 		const bool verbs = !strcmp(config->backend, "verbs");
 
 		if (verbs && !config->hca[0])
-			uvd_opt_fail(p, 0,
-				     "device %s: backend verbs needs --hca NAME: `uverbsctl hca` lists the adapters",
-				     config->ibdev);
+			uvd_opt_fail(
+				p, 0,
+				"device %s: backend verbs needs --hca NAME: `uverbsctl hca list` lists the adapters",
+				config->ibdev);
 		if (!verbs && config->hca[0])
 			uvd_opt_fail(p, 0, "device %s: --hca %s is for --backend verbs, and not for %s", config->ibdev,
 				     config->hca, config->backend);

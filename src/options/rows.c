@@ -177,7 +177,7 @@ static const struct uvd_option_row option_rows[] = {
 	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = uvd_option_set_string, .check = check_backend,
 	  .decides_persona = true, .preset = "soft", .help = "the backend: soft, null or verbs (a real adapter)" },
 	{ "hca", .arg = "NAME", DEVICE_STR(hca), .set = uvd_option_set_text, .may_be_empty = true, .preset = "none",
-	  .help = "backend verbs: the adapter to forward to; `uverbsctl hca` lists them" },
+	  .help = "backend verbs: the adapter to forward to; `uverbsctl hca list` lists them" },
 	{ "memory", .arg = "HOW", DEVICE(memory), .set = uvd_option_set_choice, .choices = memories, .preset = "auto",
 	  .help = "backend verbs: how the adapter reaches clients' memory: borrow (the client's thread registers it), bounce (copies; "
 		  "peers cannot), refuse, or auto (borrow if the device can do that safely, else bounce)" },

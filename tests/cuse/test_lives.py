@@ -113,13 +113,13 @@ def test_next_engine_has_no_descriptor_of_the_brokers(separate):
     assert links.count("/dev/cuse") == first.count("/dev/cuse") == 2, links
 
 
-# ---- uverbsctl restart ------------------------------------------------------------------------------------------------------
+# ---- uverbsctl daemon restart ------------------------------------------------------------------------------------------------------
 
 def test_restart(separate):
     d = separate("--devices", "2")
     first = d.serving
     p = start_client("loop-channel")
-    done = uverbsctl("restart")
+    done = uverbsctl("daemon", "restart")
     assert done.returncode == 0 and "begins" in done.stdout
     # The broker keeps the listening socket all the time, so the old or the new engine process answers.
     assert d.status()["pid"] == d.process.pid
@@ -133,16 +133,16 @@ def test_restart(separate):
 def test_restarts_in_a_row_are_refused_before_they_do_harm(separate):
     d = separate()
     for i in range(2, 6):
-        assert uverbsctl("restart").returncode == 0
+        assert uverbsctl("daemon", "restart").returncode == 0
         wait_for("another engine process", lambda: d.starts() == i)
-    done = uverbsctl("restart")
+    done = uverbsctl("daemon", "restart")
     assert done.returncode == 1 and "too many restarts within a minute" in done.stdout
     assert d.starts() == 5 and serves(d)
 
 
 def test_restart_is_for_administrators(separate):
     d = separate()
-    done = uverbsctl("restart", user=NOBODY, group=NOBODYS_GROUP, extra_groups=[])
+    done = uverbsctl("daemon", "restart", user=NOBODY, group=NOBODYS_GROUP, extra_groups=[])
     assert done.returncode == 1 and "only root" in done.stdout
     time.sleep(1)
     assert d.starts() == 1
@@ -150,7 +150,7 @@ def test_restart_is_for_administrators(separate):
 
 def test_restart_without_a_broker_is_refused(start):
     d = start(*ONE_PROCESS)
-    done = uverbsctl("restart")
+    done = uverbsctl("daemon", "restart")
     assert done.returncode == 1 and "only with two processes" in done.stdout and "systemctl restart" in done.stdout
     assert d.status()["devices"]
 
@@ -193,7 +193,7 @@ def test_restart_executes_the_installed_program(separate, installed, tmp_path):
     os.kill(d.serving, signal.SIGKILL)
     wait_for("another engine process", lambda: d.starts() == 2)
     assert program_of(d.serving) == before
-    assert uverbsctl("restart").returncode == 0
+    assert uverbsctl("daemon", "restart").returncode == 0
     wait_for("another engine process", lambda: d.starts() == 3)
     assert program_of(d.serving) == new != before
     assert serves(d, nodes=2)
@@ -207,7 +207,7 @@ def test_program_that_another_user_can_change_is_not_executed(separate, installe
     before = program_of(d.process.pid)
     upgrade(installed)
     os.chown(installed, NOBODY, NOBODY)
-    assert uverbsctl("restart").returncode == 0
+    assert uverbsctl("daemon", "restart").returncode == 0
     wait_for("another engine process", lambda: d.starts() == 2)
     assert program_of(d.serving) == before and d.text_of("not an upgrade")
 
@@ -318,7 +318,7 @@ def test_engine_that_cannot_end_is_left_alone(separate, freezer, how):
     if how == "killed":
         os.kill(dead, signal.SIGKILL)
     elif how == "restart":
-        assert uverbsctl("restart").returncode == 0
+        assert uverbsctl("daemon", "restart").returncode == 0
     if how == "signal":
         assert d.stop() == 1
     else:

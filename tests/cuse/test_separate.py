@@ -289,7 +289,7 @@ def test_devices_that_were_not_configured_come_and_go(separate):
         assert subprocess.run(["ibv_devinfo", "-d", name], env=environment(), user=NOBODY, group=NOBODYS_GROUP, extra_groups=[],
                               stdout=subprocess.DEVNULL, timeout=STUCK).returncode == 0
         assert not device("add", "--name", name)[1]
-        subprocess.run([BUILD / "tools" / "uverbsctl", "port", name, "2", "down"], check=True, timeout=STUCK)
+        subprocess.run([BUILD / "tools" / "uverbsctl", "port", "down", name, "2"], check=True, timeout=STUCK)
         state = pathlib.Path(f"/run/uverbsd/sysfs/class/infiniband/{name}/ports/2/state").read_text()
         assert state.startswith("1: DOWN")
         assert device("remove", name)[1] and not os.path.exists(f"/run/uverbsd/sysfs/class/infiniband/{name}")

@@ -36,8 +36,8 @@ def test_env_mount_shows_the_devices_in_sys_class(start, user):
 
 
 def test_check_says_that_root_can_have_nodes_and_others_cannot():
-    assert [line.split()[-1] for line in uverbsctl("check").stdout.splitlines()] == ["works", "works"]
-    done = uverbsctl("check", user=NOBODY)
+    assert [line.split()[-1] for line in uverbsctl("doctor").stdout.splitlines()] == ["works", "works"]
+    done = uverbsctl("doctor", user=NOBODY)
     assert "uverbsd        does not work: /dev/cuse: EACCES: root must start uverbsd" in done.stdout and done.returncode == 0, done
 
 
@@ -89,11 +89,11 @@ def test_port_is_the_administrators_to_change(start):
     def state():
         return subprocess.run(["ibv_devinfo"], text=True, stdout=subprocess.PIPE, timeout=STUCK, env=environment()).stdout
 
-    done = uverbsctl("port", NAMES[0], "1", "down", user=NOBODY)
+    done = uverbsctl("port", "down", NAMES[0], "1", user=NOBODY)
     assert done.returncode == 1 and "only root" in done.stderr and "PORT_ACTIVE" in state()
-    assert uverbsctl("port", NAMES[0], "1", "down").returncode == 0
+    assert uverbsctl("port", "down", NAMES[0], "1").returncode == 0
     assert "PORT_DOWN" in state()
-    assert uverbsctl("port", NAMES[0], "1", "up").returncode == 0
+    assert uverbsctl("port", "up", NAMES[0], "1").returncode == 0
     assert "PORT_ACTIVE" in state()
 
 

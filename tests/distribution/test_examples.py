@@ -37,10 +37,10 @@ def test_pingpong_in_the_other_abi(device):
 def test_asyncwatch_sees_the_port_go_and_come(device):
     watch = device.start("stdbuf", "-oL", "ibv_asyncwatch")
     until(lambda: "event" in watch.text() or watch.ended(), "ibv_asyncwatch's start")
-    device.control("port", device.name, "1", "down").ok()
+    device.control("port", "down", device.name, "1").ok()
     until(lambda: "IBV_EVENT_PORT_ERR" in watch.text() or "local port" in watch.text(), "the port's end")
     assert "PORT_DOWN" in device.run("ibv_devinfo").ok()
-    device.control("port", device.name, "1", "up").ok()
+    device.control("port", "up", device.name, "1").ok()
     until(lambda: "IBV_EVENT_PORT_ACTIVE" in watch.text(), "the port's return")
     assert re.findall(r"IBV_EVENT_(\w+) .*port (\d)", watch.text()) == [("PORT_ERR", "1"), ("PORT_ACTIVE", "1")], watch.text()
     assert "PORT_ACTIVE" in device.run("ibv_devinfo").ok()

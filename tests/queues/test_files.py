@@ -135,7 +135,7 @@ assert mapped(dev.fd, 1 << 40)[5] == 0
     if how == "kill":
         os.kill(engine, signal.SIGKILL)
     else:
-        subprocess.run([BUILD / "tools/uverbsctl", "restart"], check=True, timeout=STUCK)
+        subprocess.run([BUILD / "tools/uverbsctl", "daemon", "restart"], check=True, timeout=STUCK)
     wait_for("the next engine process", lambda: daemon.starts() > starts)
     client.stdin.write("\n")
     client.stdin.flush()

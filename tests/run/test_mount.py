@@ -101,7 +101,7 @@ def test_pingpong_of_two_runs_that_join(run, port):  # noqa: F811
 
 
 def test_changes_of_devices_are_seen(run):
-    r = sh(run, f"cd /sys/class/infiniband && {UVERBSCTL} port hfi1_0 1 down && cat hfi1_0/ports/1/state &&"
+    r = sh(run, f"cd /sys/class/infiniband && {UVERBSCTL} port down hfi1_0 1 && cat hfi1_0/ports/1/state &&"
                 f"{UVERBSCTL} device remove uverbs1 >&2 && ls . ../infiniband_verbs", "--devices", "2")
     assert r.stdout.splitlines()[:2] == ["1: DOWN", ".:"] and "hfi1_1" not in r.stdout, r
     assert "hfi1_0" in r.stdout and "uverbs1" not in r.stdout and "uverbs0" in r.stdout, r

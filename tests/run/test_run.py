@@ -126,7 +126,7 @@ def test_port_down_and_up_are_seen_by_queries_sysfs_and_events(run):
     state = "cat /sys/class/infiniband/hfi1_0/ports/1/state; ibv_devinfo | grep -o 'PORT_[A-Z]*';"
     r = run("sh", "-c", f"ibv_asyncwatch >events 2>&1 & watch=$!;"
                         f"for i in $(seq 100); do grep -q event events && break; sleep 0.1; done;"
-                        f"{UVERBSCTL} port hfi1_0 1 down && {state} {UVERBSCTL} port uverbs0 1 up && {state}"
+                        f"{UVERBSCTL} port down hfi1_0 1 && {state} {UVERBSCTL} port up uverbs0 1 && {state}"
                         f"for i in $(seq 100); do grep -q ACTIVE events && break; sleep 0.1; done;"
                         f"kill $watch; cat events", cwd=run.folder)
     assert r.stdout.split("hfi1_0:")[0].split("\n")[:4] == ["1: DOWN", "PORT_DOWN", "4: ACTIVE", "PORT_ACTIVE"], r
@@ -134,14 +134,14 @@ def test_port_down_and_up_are_seen_by_queries_sysfs_and_events(run):
     assert "hfi1_0: port 0x1: event PORT_ERR: the port has gone down" in r.stderr, r.stderr
 
 
-@pytest.mark.parametrize("args, words", [("hfi1_0 2 down", "no such port"), ("mlx5_0 1 down", "no such device")])
+@pytest.mark.parametrize("args, words", [("down hfi1_0 2", "no such port"), ("down mlx5_0 1", "no such device")])
 def test_port_of_what_is_not_there_is_told(run, args, words):
     r = run("sh", "-c", f"{UVERBSCTL} port {args}")
     assert r.returncode == 1 and words in r.stderr, r.stderr
 
 
 def test_port_with_a_wrong_command_line_is_status_2(run):
-    for args in ["", "hfi1_0 1", "hfi1_0 1 sideways", "hfi1_0 x up", "hfi1_0 1 up more"]:
+    for args in ["", "up", "up hfi1_0", "sideways hfi1_0 1", "up hfi1_0 x", "up hfi1_0 1 more"]:
         assert run("sh", "-c", f"{UVERBSCTL} port {args}").returncode == 2
 
 
@@ -230,14 +230,14 @@ def test_run_inside_a_run_is_refused_with_the_reason(run):
 
 
 def test_check_tells_which_transports_there_are_and_why_not(run):
-    r = subprocess.run([*run.prefix, UVERBSCTL, "check"], env=run.env, cwd="/", capture_output=True, text=True, timeout=STUCK, check=False)
+    r = subprocess.run([*run.prefix, UVERBSCTL, "doctor"], env=run.env, cwd="/", capture_output=True, text=True, timeout=STUCK, check=False)
     by_run, by_cuse = r.stdout.splitlines()
     assert by_run.split() == ["uverbsctl", "run", "works"] and by_cuse.startswith("uverbsd ") and r.returncode == 0, r
     assert by_cuse.split()[1:] == ["works"] or "does not work: /dev/cuse: E" in by_cuse, r
-    r = run(UVERBSCTL, "check")
+    r = run(UVERBSCTL, "doctor")
     assert "uverbsctl run  does not work: these processes have a seccomp listener already" in r.stdout, r
     assert r.returncode == (0 if by_cuse.endswith("works") else 1), r
-    assert run(UVERBSCTL, "check", "more").returncode == 2
+    assert run(UVERBSCTL, "doctor", "more").returncode == 2
 
 
 def test_bad_options_are_status_2(run):

@@ -282,7 +282,7 @@ def daemon_that_says(path, text):
 ])
 @pytest.mark.parametrize("command", [["status"], ["status", "--accounts"], ["status", "--watch", "--json"], ["trace"],
                                      ["env", "--control", "control"], ["device", "remove", "x"], ["device", "add", "x"], ["plugin", "list"],
-                                     ["filter", "list"], ["port", "x", "1", "up"], ["restart"]])
+                                     ["filter", "list"], ["port", "up", "x", "1"], ["daemon", "restart"]])
 def test_command_whose_connection_is_closed_says_what_happened(command, text, expected, tmp_path):
     with daemon_that_says(tmp_path / "control", text) as control:
         done = subprocess.run([UVERBSCTL, *command], capture_output=True, text=True, timeout=STUCK, check=False, cwd=tmp_path,

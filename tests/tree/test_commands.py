@@ -110,9 +110,53 @@ def test_options_are_taken_before_and_behind_verbs_and_words():
     assert done.returncode == 0 and not done.stderr and json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("old", ["port rxe0 1 down", "port --device x rxe0 1 up"])
-def test_an_old_spelling_goes_on_with_a_hint(old):
-    script = f"{UVERBSCTL} {old.replace('--device x ', '')}"
-    done = call(UVERBSCTL, "run", "--log-level", "error", "--", "sh", "-c", script)
-    hints = done.stderr.splitlines()
-    assert done.returncode == 0 and len(hints) == 1 and "is an old spelling of `port " in hints[0]
+@pytest.fixture(scope="module", name="in_a_run")
+def calls_in_a_run():
+    """Runs a command line, or several, on a run's two devices, with what it says and its exit status."""
+    def in_a_run(*lines):
+        script = "".join(f"{UVERBSCTL} {line}; echo \"= $?\"\n" for line in lines)
+        done = call(UVERBSCTL, "run", "--log-level", "error", "--devices", "2", "--", "sh", "-c", script)
+        assert done.returncode == 0
+        return done.stdout, done.stderr.splitlines()
+    return in_a_run
+
+
+def test_each_old_spelling_does_the_same_with_a_hint(tables, in_a_run):
+    values = {"DEVICE": "rxe0", "PORT": "1"}
+    assert len(tables["old"]) >= 5
+    for spelling in tables["old"]:
+        old, now = (" ".join(values.get(w, w) for w in spelling[key].split()) for key in ("old", "now"))
+        was, is_now = in_a_run(old), in_a_run(now)
+        hint = f"uverbsctl: `{spelling['old']}` is an old spelling of `{spelling['now']}`: it goes with the next release"
+        assert was == (is_now[0], [hint, *is_now[1]]), spelling
+        assert not any("unknown verb" in line for line in is_now[1])
+
+
+def test_options_of_an_old_spelling_stay(in_a_run):
+    out, said = in_a_run("port --control $UVERBSD_CONTROL rxe1 1 down", "hca --json")
+    assert out.startswith("= 0\n[") and out.endswith("= 0\n") and len([line for line in said if "old spelling" in line]) == 2
+
+
+def test_device_chooses_in_each_command_that_has_it(in_a_run):
+    out, said = in_a_run("device list", "status --device uverbs1", "status --device rxe0 --json", "port down 1 --device rxe1",
+                         "filter add --device rxe1 error", "filter list", "call --device rxe1 PD ALLOC", "tree --device rxe1 --json",
+                         "device remove --device rxe1", "device add --device rxe1", "status --device nope")
+    assert said == ["uverbsctl status: no device `nope`; the nearest are rxe1, rxe0"]
+    assert out.count("= 0\n") == 10 and out.count("= 1\n") == 1
+    answers = out.split("= 0\n")
+    assert re.fullmatch(r"rxe0 +/dev/infiniband/uverbs0 +rxe, .*\nrxe1 +/dev/infiniband/uverbs1 .*\n", answers[0]), answers[0]
+    assert "rxe1" in answers[1] and "rxe0" not in answers[1] and [d["device"] for d in json.loads(answers[2])["devices"]] == ["rxe0"]
+    assert answers[4].startswith("rxe1: error") and answers[8].startswith("rxe1 ")
+
+
+def test_trace_and_explain_choose_a_device(tmp_path):
+    trace = str(tmp_path / "trace")
+    script = f"for d in rxe0 rxe1; do {UVERBSCTL} call $d PD DEALLOC --pd_handle 77; {UVERBSCTL} call $d PD ALLOC; done >/dev/null 2>&1"
+    done = call(UVERBSCTL, "run", "--devices", "2", "--trace", trace, "--log-level", "error", "--", "sh", "-c", script)
+    assert done.returncode == 0, done
+    whole = call(UVERBSCTL, "trace", "-i", trace, "--json").stdout.splitlines()
+    for device in "rxe1", "uverbs1", "/dev/infiniband/uverbs1":
+        chosen = call(UVERBSCTL, "trace", "-i", trace, "--json", "--device", device).stdout.splitlines()
+        assert {json.loads(line)["device"] for line in chosen} == {"rxe1"} and 4 <= len(chosen) < len(whole)
+    explained = [call(UVERBSCTL, "explain", "-i", trace, *which).stdout.count("0x4d") for which in ([], ["--device", "rxe0"])]
+    assert explained[0] == 2 * explained[1] > 0, explained

@@ -46,8 +46,8 @@ def asked(words, device=("--persona", "hfi1"), under_run=True):
     (["call", "QP", "POST_SEND", "--s"], "--sge_count", "--sge"), (["call", "QP", "MODIFY", "--qp_state", "R"], "RESET", "RTS"),
     (["call", "QP", "CREATE", "--type", "u"], "UC", "UD"), (["call", "--k"], "--keep-going", "--keep-going"),
     (["call", "-f", "script", ""], "hfi1_0", "hfi1_0"), (["tree", "--device", ""], "hfi1_0", "hfi1_0"),
-    (["device", "a"], "add", "add"), (["device", "add", "--port"], "--ports", "--ports"), (["port", "h"], "hfi1_0", "hfi1_0"),
-    (["port", "hfi1_0", "1", ""], "up", "down"), (["run", "--pers"], "--personas", "--persona"),
+    (["device", "a"], "add", "add"), (["device", "add", "--port"], "--ports", "--ports"), (["port", "down", "h"], "hfi1_0", "hfi1_0"),
+    (["port", ""], "down", "up"), (["run", "--pers"], "--personas", "--persona"),
     (["status", "--a"], "--accounts", "--accounts"), (["new"], "new-plugin", "new-plugin"), (["plugin", "l"], "load", "list"),
     (["plugin", "--c"], "--control", "--control"),
 ])

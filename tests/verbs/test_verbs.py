@@ -217,7 +217,7 @@ def test_no_memory_is_registered_by_refuse():
 
 
 def test_port_of_the_adapter_is_not_taken_down_by_uverbsctl(daemon):
-    done = subprocess.run([cuse.BUILD / "tools" / "uverbsctl", "port", DEVICE, "1", "down"], timeout=STUCK, check=False, **TEXT)
+    done = subprocess.run([cuse.BUILD / "tools" / "uverbsctl", "port", "down", DEVICE, "1"], timeout=STUCK, check=False, **TEXT)
     assert done.returncode and f"the ports of this device are those of its adapter {ADAPTER}: change them there" in done.stdout
     state = pathlib.Path(f"/run/uverbsd/sysfs/class/infiniband/{DEVICE}/ports/1/state")
     assert state.read_text() == "4: ACTIVE\n"
@@ -279,7 +279,7 @@ def test_what_a_device_publishes_follows_its_adapter(daemon):
 
 
 def test_hca_lists_the_adapter_and_not_the_device(daemon):
-    hca = [cuse.BUILD / "tools" / "uverbsctl", "hca"]
+    hca = [cuse.BUILD / "tools" / "uverbsctl", "hca", "list"]
     adapters = json.loads(subprocess.run([*hca, "--json"], check=True, stdout=subprocess.PIPE).stdout)
     assert [a["hca"] for a in adapters] == [ADAPTER]
     through_us = dict(rc=True, uc=True, ud=True, srq=True, mcast=True, **{"remote-access": True}, xrc=False, dm=False,

@@ -9,6 +9,9 @@
 
 /* Words in capitals stand for any word. Options stay as they are. */
 static const struct uvd_old_spelling old_spellings[] = {
+	{ "check", "doctor" },
+	{ "hca", "hca list" },
+	{ "restart", "daemon restart" },
 	{ "port DEVICE PORT down", "port down DEVICE PORT" },
 	{ "port DEVICE PORT up", "port up DEVICE PORT" },
 };
@@ -109,6 +112,14 @@ static char **old_rewrite(const struct uvd_old_spelling *spelling, const struct 
 	return argv;
 }
 
+static bool old_wants_help(const struct old_line *line)
+{
+	for (int i = 0; i < line->num_others; i++)
+		if (!strcmp(line->others[i], "--help") || !strcmp(line->others[i], "-h"))
+			return true;
+	return false;
+}
+
 char **uvd_old_spelling_rewrite(int *argc, char **argv)
 {
 	struct old_line line = { .others = calloc(*argc + 1, sizeof(char *)) };
@@ -117,6 +128,9 @@ char **uvd_old_spelling_rewrite(int *argc, char **argv)
 
 	if (line.others)
 		old_line_read(&line, *argc, argv);
+	/* The name of a command may be an old spelling in itself: its help is that of the command. */
+	if (old_wants_help(&line) && uvd_command_find(argv[1]))
+		s = end;
 	while (line.others && s < end && !old_matches(s->old, &line))
 		s++;
 	if (line.others && s < end)

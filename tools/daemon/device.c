@@ -65,6 +65,34 @@ static bool device_options_ok(const struct uvd_args *args)
 	return fits;
 }
 
+struct device_options {
+	bool json;
+};
+
+/* As the status has the devices. */
+static int device_list(const struct uvd_args *args)
+{
+	const struct device_options *o = args->options;
+	json_t *status = uvd_ask("status", args->control, "status"), *device;
+	size_t i;
+
+	if (!status)
+		return 1;
+	if (o->json) {
+		json_dumpf(json_object_get(status, "devices"), stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+		putchar('\n');
+	} else {
+		json_array_foreach(json_object_get(status, "devices"), i, device)
+			printf("%-15s %-10s %s, backend %s%s\n", json_string_value(json_object_get(device, "device")),
+			       json_string_value(json_object_get(device, "node")),
+			       json_string_value(json_object_get(device, "persona")),
+			       json_string_value(json_object_get(device, "backend")),
+			       json_is_true(json_object_get(device, "removed")) ? ", removed" : "");
+	}
+	json_decref(status);
+	return 0;
+}
+
 static int device_add(const struct uvd_args *args)
 {
 	char *device = (char *)args->device;
@@ -89,13 +117,20 @@ static int device_remove(const struct uvd_args *args)
 	return device_ask(args, 1, &device);
 }
 
+static const struct uvd_command_option device_list_options[] = {
+	{ "json", .help = "list: print JSON", UVD_STORE(struct device_options, json, FLAG) },
+	{},
+};
+
 const struct uvd_command uvd_command_device = {
 	.name = "device",
-	.purpose = "unplug a device under its users, or plug one in",
-	.synopses = (const char *const[]){ "uverbsctl device remove DEVICE", "uverbsctl device add DEVICE",
-					   "uverbsctl device add [DEVICE-OPTION...]", NULL },
+	.purpose = "list devices, unplug one under its users, or plug one in",
+	.synopses =
+		(const char *const[]){ "uverbsctl device list [OPTION...]", "uverbsctl device remove DEVICE",
+				       "uverbsctl device add DEVICE", "uverbsctl device add [DEVICE-OPTION...]", NULL },
 	.examples =
 		(const struct uvd_help_example[]){
+			{ "uverbsctl device list", "what devices there are" },
 			{ "uverbsctl device remove uverbs0", "unplug it under its users" },
 			{ "uverbsctl device add uverbs0", "plug it in again" },
 			{ "uverbsctl device add --ports 2 --state down", "one more, with these options" },
@@ -103,13 +138,15 @@ const struct uvd_command uvd_command_device = {
 		},
 	.text =
 		(const char *const[]){
-			"Unplugs a device (hfi1_0, or uverbs0): its node and its sysfs entries go, programs that have it open get "
-			"IBV_EVENT_DEVICE_FATAL, and every call of theirs fails with EIO. Or plugs one in: a device that was removed, or a "
-			"new one with the options that describe a device to uverbsd (`uverbsctl run --help`). Prints its two names. Within "
+			"`remove` unplugs a device (hfi1_0, or uverbs0): its node and its sysfs entries go, programs that have it open get "
+			"IBV_EVENT_DEVICE_FATAL, and every call of theirs fails with EIO. `add` plugs one in: a device that was removed, or a "
+			"new one with the options that describe a device to uverbsd (`uverbsctl run --help`). Both print its two names. Within "
 			"`uverbsctl run` these are the run's own devices, else those of uverbsd.",
 			NULL },
 	.verbs =
 		(const struct uvd_command_verb[]){
+			{ "list", .purpose = "print the names of the devices", .options = device_list_options,
+			  .run = device_list },
 			{ "remove", "DEVICE", "unplug a device under its users", .takes_device = true,
 			  .run = device_remove },
 			{ "add", "[DEVICE-OPTION...]", "plug in a device that was removed, or one more",
@@ -117,4 +154,5 @@ const struct uvd_command uvd_command_device = {
 			{},
 		},
 	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
+	.size = sizeof(struct device_options),
 };

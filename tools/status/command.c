@@ -146,13 +146,37 @@ struct status_options {
 	double seconds;
 };
 
+/* Removes all other devices from the status. Returns false after a message if this one is not there. */
+static bool status_choose(json_t *status, const char *device)
+{
+	json_t *devices = json_object_get(status, "devices");
+	struct uvd_nearest nearest = { .wrong = device };
+	char names[UVD_NEAREST_TEXT];
+
+	for (size_t i = json_array_size(devices); i--;) {
+		const char *name = uvd_status_text(json_array_get(devices, i), "device");
+		const char *node = uvd_status_text(json_array_get(devices, i), "node");
+		const char *number = strrchr(node, '/');
+
+		uvd_nearest_add(&nearest, name);
+		if (strcmp(name, device) && strcmp(node, device) && (!number || strcmp(number + 1, device)))
+			json_array_remove(devices, i);
+	}
+	if (!json_array_size(devices))
+		fprintf(stderr, "uverbsctl status: no device `%s`; the nearest are %s\n", device,
+			uvd_nearest_text(&nearest, names));
+	return json_array_size(devices);
+}
+
 /* Returns 0, or 1 after a message. */
-static int status_show(const struct status_options *o, const char *control)
+static int status_show(const struct status_options *o, const char *control, const char *device)
 {
 	json_t *status = uvd_status_ask(control, o->accounts ? "accounts" : "status");
 
-	if (!status)
+	if (!status || (device && !status_choose(status, device))) {
+		json_decref(status);
 		return 1;
+	}
 	if (o->json)
 		uvd_status_print_json(status);
 	else if (o->accounts)
@@ -171,10 +195,12 @@ static int status_command(const struct uvd_args *args)
 		return uvd_args_wrong(args, "--accounts, --watch and --objects exclude each other");
 	if (!o->watch && (o->once || o->seconds))
 		return uvd_args_wrong(args, "--once and --interval are for --watch");
+	if (args->device && (o->watch || o->accounts))
+		return uvd_args_wrong(args, "--device and %s exclude each other", o->watch ? "--watch" : "--accounts");
 	if (o->watch)
 		return uvd_status_watch(&(struct uvd_status_watch){
 			.control = args->control, .seconds = o->seconds, .once = o->once, .json = o->json });
-	return status_show(o, args->control);
+	return status_show(o, args->control, args->device);
 }
 
 const struct uvd_command uvd_command_status = {
@@ -195,7 +221,7 @@ const struct uvd_command uvd_command_status = {
 			"Shows the devices of uverbsd, their open files and objects, and the memory that clients registered. docs/status.md "
 			"describes the screen and the JSON.",
 			NULL },
-	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN | UVD_TAKES_DEVICE,
 	.options =
 		(const struct uvd_command_option[]){
 			{ "watch",

@@ -10,7 +10,7 @@
 #include "reader.h"
 
 struct trace_options {
-	const char *input, *output, *filter;
+	const char *input, *output, *filter, *device;
 	uint32_t pid;
 	bool json, summary, why;
 	struct uvd_trace_history *history; /* with `why` */
@@ -20,7 +20,7 @@ static bool trace_wants(const struct trace_options *o, const struct uvd_trace_de
 {
 	if (o->pid && o->pid != d->call->pid && o->pid != d->call->tid)
 		return false;
-	return uvd_trace_passes(o->filter, d);
+	return uvd_trace_is_of(d->open, o->device) && uvd_trace_passes(o->filter, d);
 }
 
 /* The summary counts calls only. */
@@ -64,7 +64,8 @@ static void trace_entry(const struct trace_options *o, struct uvd_trace_reader *
 
 static void trace_why(const struct trace_options *o, struct uvd_trace_reader *r, const struct uvd_trace_why *why)
 {
-	if (o->summary || o->output || (o->pid && o->pid != why->pid))
+	if (o->summary || o->output || (o->pid && o->pid != why->pid) ||
+	    !uvd_trace_is_of(uvd_trace_find(r, why->file), o->device))
 		return;
 	if (o->why)
 		uvd_trace_history_print(o->history, stdout, r, why);
@@ -87,7 +88,7 @@ static bool trace_all(const struct trace_options *o, struct uvd_trace_reader *r)
 		else if (record->kind == UVD_TRACE_WHY)
 			trace_why(o, r, (const void *)record);
 		else if (!o->summary && !o->output &&
-			 (record->kind == UVD_TRACE_LOST || (!o->filter && !o->pid && !o->why)))
+			 (record->kind == UVD_TRACE_LOST || (!o->filter && !o->pid && !o->why && !o->device)))
 			uvd_trace_print_other(stdout, r, record, o->json);
 	}
 	if (o->summary)
@@ -112,7 +113,7 @@ static int trace_check_options(const struct uvd_args *args)
 	if (o->input && (o->output || args->names_control))
 		return uvd_args_wrong(args, "--input and %s exclude each other",
 				      o->output ? "--output" : "a socket to ask");
-	if (o->output && (o->filter || o->json || o->summary || o->why))
+	if (o->output && (o->filter || o->device || o->json || o->summary || o->why))
 		return uvd_args_wrong(args, "--output records whole traces: choose when it is printed");
 	if (o->why && (o->summary || o->filter))
 		return uvd_args_wrong(args, "--why and %s exclude each other", o->summary ? "--summary" : "--filter");
@@ -123,9 +124,11 @@ static int trace_command(const struct uvd_args *args)
 {
 	struct trace_options *o = args->options;
 	struct uvd_trace_reader r = { .explanations = true };
-	int status = trace_check_options(args);
+	int status;
 	bool ok = true;
 
+	o->device = args->device;
+	status = trace_check_options(args);
 	if (status >= 0)
 		return status;
 	if (o->why) {
@@ -177,7 +180,7 @@ const struct uvd_command uvd_command_trace = {
 			"by which the library learns what the device has. * and ? match any text. With ! before it, a term excludes: -e "
 			"'!CQ.*'",
 			NULL },
-	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN | UVD_TAKES_DEVICE,
 	.options =
 		(const struct uvd_command_option[]){
 			{ "input", 'i', "FILE", "print a trace that was recorded; `-` for the standard input",

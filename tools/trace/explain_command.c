@@ -35,7 +35,7 @@ static void explain_list(bool as_json)
 /* ---- explanations ------------------------------------------------------------------------------------------------ */
 
 /* Returns false after a message. */
-static bool explain_all(const struct explain_options *o, struct uvd_trace_reader *r)
+static bool explain_all(const struct explain_options *o, const char *device, struct uvd_trace_reader *r)
 {
 	const struct uvd_trace_record *record;
 	bool bad = !uvd_trace_open_reader(r);
@@ -45,7 +45,8 @@ static bool explain_all(const struct explain_options *o, struct uvd_trace_reader
 
 		if (record->kind == UVD_TRACE_LOST)
 			uvd_trace_print_other(stdout, r, record, o->json);
-		else if (record->kind == UVD_TRACE_WHY && (!o->pid || o->pid == why->pid))
+		else if (record->kind == UVD_TRACE_WHY && (!o->pid || o->pid == why->pid) &&
+			 uvd_trace_is_of(uvd_trace_find(r, why->file), device))
 			uvd_trace_print_why(stdout, r, why, o->json);
 	}
 	return !bad;
@@ -59,7 +60,7 @@ static int explain_command(const struct uvd_args *args)
 
 	if (o->input && args->names_control)
 		return uvd_args_wrong(args, "--input and a socket to ask exclude each other");
-	if (o->list && (o->input || args->names_control || o->pid))
+	if (o->list && (o->input || args->names_control || o->pid || args->device))
 		return uvd_args_wrong(args, "--list prints the table of reasons: it takes only --json");
 	if (o->list) {
 		explain_list(o->json);
@@ -69,7 +70,7 @@ static int explain_command(const struct uvd_args *args)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 	ok = o->input ? uvd_trace_from_file(&r, "explain", o->input)
 		      : uvd_trace_from_daemon(&r, "explain", args->control, o->pid);
-	ok = ok && explain_all(o, &r);
+	ok = ok && explain_all(o, args->device, &r);
 	uvd_trace_close_reader(&r);
 	if (r.from)
 		fclose(r.from);
@@ -92,7 +93,7 @@ const struct uvd_command uvd_command_explain = {
 			"and the owner of a run see those of all; other users see those on files that they opened. docs/reasons.md lists the "
 			"reasons.",
 			NULL },
-	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN | UVD_TAKES_DEVICE,
 	.options =
 		(const struct uvd_command_option[]){
 			{ "input", 'i', "FILE", "print the explanations in a trace; `-` for the standard input",

@@ -67,6 +67,19 @@ static bool term_take(const char **filter, char *term, size_t size)
 	return not ;
 }
 
+bool uvd_trace_is_of(const struct uvd_trace_open *open, const char *device)
+{
+	const char *name = device ? strrchr(device, '/') : NULL;
+	char node[24];
+
+	if (!device)
+		return true;
+	if (!open)
+		return false;
+	snprintf(node, sizeof(node), "uverbs%u", open->file.number);
+	return !strcmp(open->file.ibdev, name ? name + 1 : device) || !strcmp(node, name ? name + 1 : device);
+}
+
 bool uvd_trace_passes(const char *filter, const struct uvd_trace_decoded *d)
 {
 	bool any = false, wanted = false;

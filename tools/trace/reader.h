@@ -211,6 +211,8 @@ void uvd_trace_summary_print(FILE *to, json_t *summary, bool as_json);
  * method or command that the device lacks, or an empty slot of a GID table.
  */
 bool uvd_trace_is_probe(const struct uvd_trace_decoded *d);
+/* Is it an open file of the device with this name (rxe0, uverbs0, or the path of its node)? device: NULL: of any. open: may be NULL. */
+bool uvd_trace_is_of(const struct uvd_trace_open *open, const char *device);
 /* Does -e FILTER let the call pass? NULL: all pass. */
 bool uvd_trace_passes(const char *filter, const struct uvd_trace_decoded *d);
 /* The same for an explanation, which `failed` and `why` match. */

@@ -299,7 +299,7 @@ int hca_adapter_open(struct hca_device *dev)
 	snprintf(dev->hca, sizeof(dev->hca), "%s", dev->ibdev->config.hca);
 	if (!dev->hca[0]) {
 		uvd_logf(dev->ibdev->log, UVD_ERR,
-			 "%s: the backend verbs needs --hca NAME: `uverbsctl hca` lists the adapters",
+			 "%s: the backend verbs needs --hca NAME: `uverbsctl hca list` lists the adapters",
 			 dev->ibdev->config.ibdev);
 		return -EINVAL;
 	}

@@ -381,7 +381,7 @@ void hca_left_free(struct hca_device *dev);
 
 /* Leaves in attr what this backend forwards. remote: peers can access clients' memory. features: of the device. */
 void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote, unsigned int features);
-/* Does a client have this through us? attr: after hca_mask_device(). For `uverbsctl hca`. */
+/* Does a client have this through us? attr: after hca_mask_device(). For `uverbsctl hca list`. */
 bool hca_has_qp(const struct ibv_device_attr *attr);
 bool hca_has_srq(const struct ibv_device_attr *attr);
 bool hca_has_mcast(const struct ibv_device_attr *attr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl check: tells the transports that this machine and this user can have. It tries them, and believes no version number. */
+/* uverbsctl doctor: tells the transports that this machine and this user can have. It tries them, and believes no version number. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -36,7 +36,7 @@ static __attribute__((noreturn)) void check_execute_run(int said)
 /* Runs a program that does nothing. Returns false with the reason why it did not run. */
 static bool check_run(char why[WHY])
 {
-	const int said = memfd_create("uverbsctl check", MFD_CLOEXEC);
+	const int said = memfd_create("uverbsctl doctor", MFD_CLOEXEC);
 	const pid_t pid = said < 0 ? -1 : fork();
 	int status = -1;
 	ssize_t n;
@@ -86,7 +86,7 @@ static bool check_tell(const char *name, bool (*check)(char why[WHY]))
 	return has;
 }
 
-static int check_command(const struct uvd_args *args)
+static int doctor_command(const struct uvd_args *args)
 {
 	const bool has_run = check_tell("uverbsctl run", check_run), has_cuse = check_tell("uverbsd", check_cuse);
 
@@ -94,14 +94,14 @@ static int check_command(const struct uvd_args *args)
 	return has_run || has_cuse ? 0 : 1;
 }
 
-const struct uvd_command uvd_command_check = {
-	.name = "check",
+const struct uvd_command uvd_command_doctor = {
+	.name = "doctor",
 	.purpose = "tell whether this machine can have devices, and why not",
 	.examples =
 		(const struct uvd_help_example[]){
-			{ "uverbsctl check", "what can be had here" },
-			{ "uverbsctl check && uverbsctl run -- ibv_devinfo", "only if it can" },
-			{ "sudo uverbsctl check", "what root can have here" },
+			{ "uverbsctl doctor", "what can be had here" },
+			{ "uverbsctl doctor && uverbsctl run -- ibv_devinfo", "only if it can" },
+			{ "sudo uverbsctl doctor", "what root can have here" },
 			{},
 		},
 	.text =
@@ -116,5 +116,5 @@ const struct uvd_command uvd_command_check = {
 			{ "2", "the command line is wrong" },
 			{},
 		},
-	.run = check_command,
+	.run = doctor_command,
 };
