@@ -28,12 +28,12 @@ static __attribute__((noreturn)) void check_execute_run(int said)
 {
 	dup2(said, STDOUT_FILENO);
 	dup2(said, STDERR_FILENO);
-	execl("/proc/self/exe", "uverbsctl", "run", "--", "true", NULL);
+	execl("/proc/self/exe", "uverbsctl", "run", "--", "/proc/self/exe", "--version", NULL);
 	dprintf(said, "/proc/self/exe: %s: is /proc mounted?\n", uvd_errno_name(errno));
 	_exit(1);
 }
 
-/* Runs a program that does nothing. Returns false with the reason why it did not run. */
+/* Runs this program, which an image without any other has, too. Returns false with the reason why it did not run. */
 static bool check_run(char why[WHY])
 {
 	const int said = memfd_create("uverbsctl doctor", MFD_CLOEXEC);

@@ -54,7 +54,7 @@ static json_t *completion_text(const struct ib_uverbs_wc *wc, uint32_t qpn)
 
 	if (wc->status)
 		snprintf(text, sizeof(text), "wr_id %llu: %s, QP %u", (unsigned long long)wc->wr_id,
-			 ibv_wc_status_str(wc->status), qpn);
+			 uvd_name_of(uvd_wc_status_names, wc->status), qpn);
 	else if (wc->opcode & IBV_WC_RECV)
 		snprintf(text, sizeof(text), "wr_id %llu: opcode %u, %u bytes, QP %u", (unsigned long long)wc->wr_id,
 			 wc->opcode, wc->byte_len, qpn);
