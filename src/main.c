@@ -5,6 +5,7 @@
 #include "util/util.h"
 #include <malloc.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -30,6 +31,8 @@ int main(int argc, char **argv)
 			argv[0], uvd_errno_name(status));
 		return 1;
 	}
+	if (argc == 2 && !strcmp(argv[1], "--internal-facts"))
+		return uvd_daemon_facts();
 	/* Every grant has a thread of its own. Without a limit glibc would give many a heap that it never frees. */
 	mallopt(M_ARENA_MAX, 2);
 	/* Each worker has a buffer for the longest request. Of most of them only the first page is used. */

@@ -273,3 +273,8 @@ int uvd_daemon_main(const struct uvd_options *options)
 {
 	return options->separate ? uvd_daemon_separate(options) : daemon_serve_alone(options);
 }
+
+int uvd_daemon_facts(void)
+{
+	return printf("broker_version %d\n", UVD_WIRE_VERSION) < 0 || fflush(stdout);
+}

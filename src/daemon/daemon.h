@@ -9,5 +9,10 @@ struct uvd_options;
 int uvd_daemon_can_map(void);
 /* Serves until a signal ends it. Returns the exit status; the log says why it is not 0. */
 int uvd_daemon_main(const struct uvd_options *options);
+/*
+ * uverbsd --internal-facts: prints what an installer needs to know of this program and machine, a line each: `broker_version N`: a
+ * broker of that version can start this program as its engine process. Returns the exit status.
+ */
+int uvd_daemon_facts(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Answers the control socket's commands `status` and `restart`; the fleet answers the others. */
+#include "broker/broker.h"
 #include "control/control.h"
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
@@ -63,14 +64,19 @@ static json_t *status_ucaps(struct uvd_ucaps *ucaps)
 static json_t *collect_rest(struct uvd_daemon *d)
 {
 	struct uvd_grant_counters g;
+	json_t *rest;
 
 	uvd_grants_count(d->grants, &g);
-	return json_pack("{s:i, s:s, s:s, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid",
+	rest = json_pack("{s:i, s:s, s:s, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid",
 			 (int)d->machine->pid(), "transport", "cuse", "sysfs", d->options->sysfs, "ucaps",
 			 status_ucaps(&d->engine.ucaps), "wire", uvd_fleet_wire_status(&d->fleet.wire), "grants",
 			 "enabled", d->options->grant_fds, "granted", (json_int_t)g.granted, "fell_back",
 			 (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late", (json_int_t)g.late, "killed",
 			 (json_int_t)g.killed, "under_way", g.under_way);
+	/* The broker's version is this one, or it would not understand us. */
+	if (rest && d->options->separate)
+		json_object_set_new(rest, "broker_version", json_integer(UVD_WIRE_VERSION));
+	return rest;
 }
 
 static void status_facts_free(struct status_facts *facts)
