@@ -14,7 +14,10 @@ _TYPES = "", "PTR_IN", "PTR_OUT", "CONST", "FLAGS", "IDR", "FD", "IDRS_ARRAY", "
 _ACCESS = "READ", "WRITE", "NEW", "DESTROY"
 ANY = 0xffff
 AF_IB = 27
-_STORED = pathlib.Path(__file__).with_name("uverbs.json")
+_HERE = pathlib.Path(__file__).resolve()
+# In a folder of Python's own, such as PREFIX/lib/python3/dist-packages, data has no place.
+_PLACES = [_HERE.with_name("uverbs.json"), *(up / "share/uverbsd/python/uverbs.json" for up in _HERE.parents)]
+_STORED = next((p for p in _PLACES if p.exists()), _PLACES[0])
 _stored = {}
 
 
