@@ -15,7 +15,8 @@ PREFIX = next(o["value"] for o in json.loads((BUILD / "meson-info/intro-buildopt
 
 
 def said(*argv, **kwargs):
-    done = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False, **kwargs)
+    done = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False,
+                          **kwargs)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
