@@ -239,6 +239,16 @@ int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int po
 	return ask_broker(link, &r, -1, NULL, NULL);
 }
 
+int uvd_link_life(struct uvd_link *link, unsigned int *before, enum uvd_log_level *level)
+{
+	int64_t values[2] = { 0, 0 };
+	int ret = ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_LIFE }, -1, values, NULL);
+
+	*before = values[0];
+	*level = values[1] >= UVD_ERR && values[1] <= UVD_DEBUG ? values[1] : UVD_INFO;
+	return ret;
+}
+
 int uvd_link_queues(struct uvd_link *link, int *fd)
 {
 	return ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_QUEUES }, -1, NULL, fd);

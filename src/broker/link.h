@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <uverbsd/log.h>
 #include "broker/privilege.h"
 #include "broker/wire.h"
 
@@ -35,6 +36,8 @@ int uvd_link_tables(struct uvd_link *link, unsigned int index, unsigned int port
 int uvd_link_ucap(struct uvd_link *link, const char *name, dev_t *rdev, int *fd);
 int uvd_link_ucap_gone(struct uvd_link *link, const char *name);
 /* The connection manager's node. UVD_WIRE_CM_GONE, by uvd_link_tell(), ends it. */
+/* How many engine processes were before this one, and what it is to log? */
+int uvd_link_life(struct uvd_link *link, unsigned int *before, enum uvd_log_level *level);
 int uvd_link_cm(struct uvd_link *link, dev_t *rdev, bool *aside, int *fd);
 /*
  * Asks the broker to copy a plug-in into a slot: the file `name` in the folder of plug-ins, or if name is NULL that of

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <uverbsd/log.h>
 #include "broker/child.h"
 #include "broker/queues.h"
 #include "broker/serve.h"
@@ -33,6 +34,7 @@ struct broker {
 	uint64_t starts[MAX_STARTS]; /* ms */
 	unsigned int num_starts;
 	pid_t abandoned[MAX_ABANDONED]; /* 0: free */
+	enum uvd_log_level least_level, level; /* the broker's own at its start, and what engine processes log now */
 	struct uvd_nodes *nodes;
 	const struct uvd_nodes *view; /* the same for children */
 	struct uvd_ways ways;

@@ -207,6 +207,24 @@ static int serve_restart(struct broker *b, struct served *s)
 }
 
 /*
+ * An engine process may be an attacker's: it cannot have the broker log less than the administrator has chosen at the start, but
+ * more.
+ */
+static int serve_log_level(struct broker *b, struct served *s)
+{
+	b->level = s->r.index;
+	uvd_log_set_most(b->config->log, b->level > b->least_level ? b->level : b->least_level);
+	return 0;
+}
+
+static int serve_life(struct broker *b, struct served *s)
+{
+	s->a.values[0] = b->num_starts - 1;
+	s->a.values[1] = b->level;
+	return 0;
+}
+
+/*
  * Copies a plug-in into a slot. Its constructors run in a child meanwhile, which does not inherit the table.
  */
 static int broker_copy_plugin(struct broker *b, struct served *s, int64_t nth, const char *name)
@@ -270,6 +288,8 @@ static int (*const serve_rows[UVD_WIRE_OPS])(struct broker *b, struct served *s)
 	[UVD_WIRE_WATCH] = serve_watch,
 	[UVD_WIRE_READY] = serve_ready,
 	[UVD_WIRE_RESTART] = serve_restart,
+	[UVD_WIRE_LOG_LEVEL] = serve_log_level,
+	[UVD_WIRE_LIFE] = serve_life,
 };
 
 int uvd_broker_answer(struct broker *b)

@@ -355,6 +355,7 @@ int uvd_broker_run(const struct uvd_broker_config *config, int (*engine)(void *a
 	if (!b)
 		return 1;
 	b->config = config;
+	b->least_level = b->level = uvd_log_most(config->log);
 	if (!prepare_broker(b))
 		return 1;
 	ret = run_engines(b, engine, status);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <uverbsd/log.h>
 
 enum { TID = 1, INDEX = 2, VALUE = 4, FLAG = 8, NAME = 16, COUNTERS = 32, REG = 64 };
 
@@ -37,6 +38,8 @@ static const struct {
 	[UVD_WIRE_EARS] = { UVD_WIRE_CONTROL, 0, 0, 2, 0 },
 	[UVD_WIRE_WATCH] = { UVD_WIRE_CONTROL, VALUE, 0, 0, 0 },
 	[UVD_WIRE_RESTART] = { UVD_WIRE_CONTROL, 0, 0, 0, 0 },
+	[UVD_WIRE_LOG_LEVEL] = { UVD_WIRE_CONTROL, INDEX, 0, 0, UVD_DEBUG },
+	[UVD_WIRE_LIFE] = { UVD_WIRE_CONTROL, 0, 0, 0, 0 },
 	[UVD_WIRE_PEER] = { UVD_WIRE_QUESTIONS, TID, 0, 4, 0 },
 	[UVD_WIRE_OPENER] = { UVD_WIRE_QUESTIONS, TID, 0, 1, 0 },
 	[UVD_WIRE_OPEN] = { UVD_WIRE_QUESTIONS, TID | INDEX | VALUE, 0, 1, UVD_WIRE_FILES - 1 },

@@ -19,7 +19,7 @@
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum {
-	UVD_WIRE_VERSION = 14,
+	UVD_WIRE_VERSION = 15,
 	UVD_WIRE_FDS = 4,
 	UVD_WIRE_NAME = 64,
 	UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
@@ -78,6 +78,8 @@ enum uvd_wire_op {
 	UVD_WIRE_EARS, /* -> fds: an inotify instance that the broker has too, and a file that it watches */
 	UVD_WIRE_WATCH, /* value: the number of memory, which that instance watches from now on -> values: the watch descriptor */
 	UVD_WIRE_RESTART, /* the broker ends this engine process and starts another */
+	UVD_WIRE_LOG_LEVEL, /* index: enum uvd_log_level, of this engine process and the later ones */
+	UVD_WIRE_LIFE, /* -> values: engine processes before this one; the level of the log */
 	/* QUESTIONS. tid: a thread that waits in a call on one of the nodes. */
 	UVD_WIRE_PEER, /* -> values: the thread's process; fds: mem, maps, pagemap, statm */
 	UVD_WIRE_OPENER, /* tid: a thread that opens a node -> fd: pagemap */

@@ -92,6 +92,7 @@ struct uvd_daemon {
 	struct uvd_doorbells *doorbells; /* their reader; NULL: doorbells are calls */
 	struct uvd_daemon_cm cm;
 	int status; /* the exit status */
+	unsigned int restarts; /* how many engine processes were before this one */
 };
 
 /* ---- nodes.c ----------------------------------------------------------------------------------------------------- */
@@ -185,6 +186,8 @@ struct uvd_machine_ops {
 	void (*remove_cm)(struct uvd_daemon *d);
 	/* Begins to replace this process by another one. -EOPNOTSUPP: it cannot. */
 	int (*restart)(struct uvd_daemon *d);
+	/* Has the other process, and later ones, log up to this level. Returns 0 or a negative errno. */
+	int (*log_level)(struct uvd_daemon *d, enum uvd_log_level level);
 	/* The process that stands for the daemon: the one that was started. */
 	pid_t (*pid)(void);
 };

@@ -15,6 +15,10 @@ static struct uvd_link *machine_link(const struct uvd_daemon *d)
 /* The broker has prepared the rest, and keeps it. */
 static bool by_broker_begin(struct uvd_daemon *d)
 {
+	enum uvd_log_level level;
+
+	if (!uvd_link_life(machine_link(d), &d->restarts, &level))
+		uvd_log_set_most(d->log, level);
 	d->control = uvd_control_adopt(d->loop, d->listening, 0, uvd_daemon_answer, d);
 	return d->control;
 }
@@ -112,6 +116,11 @@ static int by_broker_restart(struct uvd_daemon *d)
 	return uvd_link_tell(machine_link(d), UVD_WIRE_RESTART, 0);
 }
 
+static int by_broker_log_level(struct uvd_daemon *d, enum uvd_log_level level)
+{
+	return uvd_link_tell(machine_link(d), UVD_WIRE_LOG_LEVEL, level);
+}
+
 const struct uvd_machine_ops uvd_machine_broker = {
 	.clients = &uvd_cuse_clients_remote,
 	.begin = by_broker_begin,
@@ -131,5 +140,6 @@ const struct uvd_machine_ops uvd_machine_broker = {
 	.add_cm = by_broker_add_cm,
 	.remove_cm = by_broker_remove_cm,
 	.restart = by_broker_restart,
+	.log_level = by_broker_log_level,
 	.pid = getppid,
 };

@@ -129,6 +129,12 @@ static int here_restart(struct uvd_daemon *d)
 	return -EOPNOTSUPP;
 }
 
+/* There is no other process. */
+static int here_log_level(struct uvd_daemon *d, enum uvd_log_level level)
+{
+	return 0;
+}
+
 const struct uvd_machine_ops uvd_machine_local = {
 	.clients = &uvd_cuse_clients_local,
 	.begin = here_begin,
@@ -148,5 +154,6 @@ const struct uvd_machine_ops uvd_machine_local = {
 	.add_cm = here_add_cm,
 	.remove_cm = here_remove_cm,
 	.restart = here_restart,
+	.log_level = here_log_level,
 	.pid = getpid,
 };

@@ -365,6 +365,13 @@ static void daemon_settle(void *arg)
 	uvd_daemon_reap(arg);
 }
 
+static int daemon_log_level(void *arg, enum uvd_log_level level)
+{
+	struct uvd_daemon *d = arg;
+
+	return d->machine->log_level(d, level);
+}
+
 const struct uvd_fleet_ops uvd_daemon_fleet_ops = {
 	.place = daemon_place,
 	.make = daemon_make,
@@ -376,4 +383,5 @@ const struct uvd_fleet_ops uvd_daemon_fleet_ops = {
 	.show_counters = daemon_show_counters,
 	.status = uvd_daemon_status,
 	.program = uvd_daemon_program,
+	.log_level = daemon_log_level,
 };

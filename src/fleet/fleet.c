@@ -58,6 +58,22 @@ void uvd_fleet_end(struct uvd_fleet *f)
 	f->plugins = NULL;
 }
 
+static json_t *fleet_log_level(struct uvd_fleet *f, const char *name, bool may_change)
+{
+	enum uvd_log_level level;
+	int err;
+
+	if (!may_change)
+		return uvd_control_refuse("only root and the user that serves the device may do that");
+	if (!uvd_log_level_parse(name, &level))
+		return uvd_control_refuse("no such level: error, warning, info or debug");
+	err = f->ops->log_level ? f->ops->log_level(f->arg, level) : 0;
+	if (err)
+		return uvd_control_refuse(uvd_errno_name(err));
+	uvd_log_set_most(f->log, level);
+	return json_pack("{s:s}", "log_level", name);
+}
+
 json_t *uvd_fleet_answer(void *fleet, const char *command, bool may_change)
 {
 	struct uvd_fleet *f = fleet;
@@ -65,6 +81,8 @@ json_t *uvd_fleet_answer(void *fleet, const char *command, bool may_change)
 
 	if (!strcmp(command, "status"))
 		return f->ops->status(f->arg);
+	if (!strncmp(command, "log-level ", 10))
+		return fleet_log_level(f, command + 10, may_change);
 	if (!strcmp(command, "accounts"))
 		return uvd_control_accounts(f->control, f->engine->accounts);
 	if (uvd_control_is_plugin(command))

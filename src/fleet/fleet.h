@@ -65,6 +65,8 @@ struct uvd_fleet_ops {
 	json_t *(*status)(void *arg); /* answers `status`, or NULL: later */
 	/* Stores the name of a process's program, or "". On any thread; may block. */
 	void (*program)(void *arg, pid_t pid, char *name, size_t size);
+	/* Has other processes log up to this level, too. Returns 0 or a negative errno. NULL: there are none. */
+	int (*log_level)(void *arg, enum uvd_log_level level);
 };
 
 /* A device that a filter has removed, and that comes back. */

@@ -55,9 +55,8 @@ static const struct uvd_option_choice memories[] = { { "auto", UVD_MEMORY_AUTO }
 						     { NULL } };
 static const struct uvd_option_choice states[] = { { "active", 0 }, { "down", 1 }, { NULL } };
 static const struct uvd_option_choice grants[] = { { "ptrace", 1 }, { "off", 0 }, { NULL } };
-static const struct uvd_option_choice levels[] = {
-	{ "error", UVD_ERR }, { "warning", UVD_WARN }, { "info", UVD_INFO }, { "debug", UVD_DEBUG }, { NULL }
-};
+#define LEVEL_CHOICE(level, name) { name, level },
+static const struct uvd_option_choice levels[] = { UVD_LOG_LEVELS(LEVEL_CHOICE){ NULL } };
 static const struct uvd_option_choice explain_forms[] = {
 	{ "off", UVD_EXPLAIN_OFF }, { "text", UVD_EXPLAIN_TEXT }, { "json", UVD_EXPLAIN_JSON }, { NULL }
 };

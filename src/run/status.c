@@ -41,7 +41,8 @@ json_t *uvd_run_status(void *engine)
 		uvd_status_add_memory(s, e->core.mms);
 		uvd_status_add_cm(s, e->cm);
 		snprintf(sysfs, sizeof(sysfs), "%s/sys", e->root);
-		answer = json_pack("{s:i, s:s, s:s}", "pid", getpid(), "transport", "run", "sysfs", sysfs);
+		answer = json_pack("{s:i, s:s, s:s, s:s}", "pid", getpid(), "log_level",
+				   uvd_log_level_name(uvd_log_most(e->log)), "transport", "run", "sysfs", sysfs);
 		json_object_set_new(answer, "wire", uvd_fleet_wire_status(&e->fleet.wire));
 		answer = uvd_status_format(s, answer, uvd_run_program_name, NULL);
 	}

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ struct log_count {
 
 struct uvd_log {
 	int fd;
-	enum uvd_log_level most;
+	_Atomic enum uvd_log_level most;
 	char *name;
 	pthread_mutex_t lock; /* protects the members below, which limit the messages that a client can cause */
 	int64_t begin; /* of the current interval; 0: there is none yet */
@@ -115,7 +116,7 @@ void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ..
 {
 	va_list ap;
 
-	if (!log || level > log->most)
+	if (!uvd_log_shows(log, level))
 		return;
 	va_start(ap, fmt);
 	write_line(log, level, false, fmt, ap);
@@ -276,7 +277,37 @@ void uvd_log_line(struct uvd_log *log, enum uvd_log_level level, bool is_bare, c
 
 bool uvd_log_shows(const struct uvd_log *log, enum uvd_log_level level)
 {
-	return log && level <= log->most;
+	return log && level <= uvd_log_most(log);
+}
+
+void uvd_log_set_most(struct uvd_log *log, enum uvd_log_level most)
+{
+	if (log)
+		atomic_store_explicit(&log->most, most, memory_order_relaxed);
+}
+
+enum uvd_log_level uvd_log_most(const struct uvd_log *log)
+{
+	return log ? atomic_load_explicit(&log->most, memory_order_relaxed) : UVD_ERR;
+}
+
+#define LEVEL_NAME(level, name) [level] = name,
+static const char *const level_names[] = { UVD_LOG_LEVELS(LEVEL_NAME) };
+
+const char *uvd_log_level_name(enum uvd_log_level level)
+{
+	return level_names[level];
+}
+
+bool uvd_log_level_parse(const char *name, enum uvd_log_level *level)
+{
+	for (size_t i = 0; i < sizeof(level_names) / sizeof(*level_names); i++) {
+		if (strcmp(name, level_names[i]) != 0)
+			continue;
+		*level = i;
+		return true;
+	}
+	return false;
 }
 
 bool uvd_log_first(struct uvd_log *log, int pid, const char *kind)

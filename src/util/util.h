@@ -29,6 +29,16 @@ static inline const char *uvd_errno_name(int err)
 	return name ? name : "an unknown error";
 }
 
+/* Names of levels, as --log-level has them. */
+#define UVD_LOG_LEVELS(X) X(UVD_ERR, "error") X(UVD_WARN, "warning") X(UVD_INFO, "info") X(UVD_DEBUG, "debug")
+
+/* log.c: the last level that is written. Any thread; a process that was forked before keeps its own. log: may be NULL. */
+void uvd_log_set_most(struct uvd_log *log, enum uvd_log_level most);
+enum uvd_log_level uvd_log_most(const struct uvd_log *log);
+const char *uvd_log_level_name(enum uvd_log_level level);
+/* Returns false if there is no such level. */
+bool uvd_log_level_parse(const char *name, enum uvd_log_level *level);
+
 /*
  * log.c: for lines that cost something to format, which a client can cause. uvd_log_passes() counts a line, and says whether the
  * limits of the user (log.h) leave room for it; kind: all lines of one kind are similar, and a line of those that were left out has

@@ -113,6 +113,22 @@ START_TEST(node_and_capability_have_a_number_and_a_channel)
 }
 END_TEST
 
+START_TEST(test_life_is_asked_for_and_a_level_that_does_not_exist_is_none)
+{
+	enum uvd_log_level level = UVD_DEBUG;
+	unsigned int before = 0;
+
+	broker_answers(0, -1);
+	ck_assert_int_eq(uvd_link_life(engine, &before, &level), 0);
+	broker_was_asked(UVD_WIRE_LIFE, 0, 0);
+	ck_assert_uint_eq(before, 7);
+	ck_assert_int_eq(level, UVD_INFO); /* the broker has said 9 */
+	broker_answers(0, -1);
+	ck_assert_int_eq(uvd_link_tell(engine, UVD_WIRE_LOG_LEVEL, UVD_WARN), 0);
+	broker_was_asked(UVD_WIRE_LOG_LEVEL, UVD_WARN, 0);
+}
+END_TEST
+
 START_TEST(device_follows_the_request)
 {
 	struct uvd_device_config config = { .ibdev = "some0" };
@@ -250,6 +266,7 @@ int main(void)
 	tcase_add_checked_fixture(t, link_begin, link_end);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, node_and_capability_have_a_number_and_a_channel);
+	tcase_add_test(t, test_life_is_asked_for_and_a_level_that_does_not_exist_is_none);
 	tcase_add_test(t, device_follows_the_request);
 	tcase_add_test(t, plugin_is_a_name_or_the_number_of_an_option);
 	tcase_add_test(t, state_of_a_port_is_told);

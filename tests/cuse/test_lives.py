@@ -148,6 +148,31 @@ def test_restart_is_for_administrators(separate):
     assert d.starts() == 1
 
 
+def test_log_level_is_of_both_processes_and_of_later_ones(separate):
+    d = separate()
+    assert d.status()["log_level"] == "info" and d.status()["restarts"] == 0
+    assert uverbsctl("daemon", "log-level", "debug").returncode == 0
+    assert uverbsctl("device", "add").returncode == 0
+    assert d.text_of("debug: /dev/infiniband/uverbs0: another CUSE device has that name; trying the next number")  # the broker's
+    os.kill(d.serving, signal.SIGKILL)
+    wait_for("another engine process", lambda: d.starts() == 2)
+    assert d.status()["log_level"] == "debug" and d.status()["restarts"] == 1
+
+
+def test_an_engine_process_cannot_silence_the_broker(separate):
+    d = separate()
+    assert uverbsctl("daemon", "log-level", "error").returncode == 0 and d.status()["log_level"] == "error"
+    assert uverbsctl("daemon", "restart").returncode == 0
+    wait_for("another engine process", lambda: d.starts() == 2)
+    assert d.status()["log_level"] == "error" and d.text_of("restart requested: the engine process ends")
+
+
+def test_log_level_is_for_administrators(start):
+    d = start()
+    done = uverbsctl("daemon", "log-level", "debug", user=NOBODY, group=NOBODYS_GROUP, extra_groups=[])
+    assert done.returncode == 1 and "only root" in done.stdout and d.status()["log_level"] == "info"
+
+
 def test_restart_without_a_broker_is_refused(start):
     d = start(*ONE_PROCESS)
     done = uverbsctl("daemon", "restart")

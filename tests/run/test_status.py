@@ -158,6 +158,20 @@ def engine_of(control):
         return struct.unpack("iii", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
 
+def test_the_level_of_the_log_can_be_changed():
+    fails = f"{UVERBSCTL} call PD DEALLOC --pd_handle 99 >&2"
+    script = f"{fails}; {UVERBSCTL} daemon log-level error; {UVERBSCTL} status --json; {fails}; {UVERBSCTL} daemon log-level debug; {fails}"
+    done = subprocess.run([UVERBSCTL, "run", "--persona", "hfi1", "--", "sh", "-c", script], capture_output=True, text=True,
+                          timeout=STUCK)
+    assert json.loads(done.stdout)["log_level"] == "error"
+    assert done.stderr.count("UVERBS_OBJECT_PD is wrong (99, 0x63)") == 2, done.stderr
+
+
+def test_an_unknown_level_is_refused_with_the_names_of_all():
+    done = subprocess.run([UVERBSCTL, "daemon", "log-level", "loud"], capture_output=True, text=True, timeout=STUCK)
+    assert done.returncode == 2 and "unknown level `loud`: it is error, warning, info or debug" in done.stderr
+
+
 @pytest.mark.parametrize("end", ["q", "SIGINT", "SIGINT while it waits for an answer"])
 def test_the_watch_draws_again_and_again_and_leaves_the_terminal_as_it_was(end):
     with holding_memory() as held:

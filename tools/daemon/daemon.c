@@ -15,14 +15,30 @@ static int daemon_restart(const struct uvd_args *args)
 	return 0;
 }
 
+static int daemon_log_level(const struct uvd_args *args)
+{
+	enum uvd_log_level level;
+	char command[32];
+	json_t *answer;
+
+	if (!uvd_log_level_parse(args->words[0], &level))
+		return uvd_args_wrong(args, "unknown level `%s`: it is error, warning, info or debug", args->words[0]);
+	snprintf(command, sizeof(command), "log-level %s", args->words[0]);
+	answer = uvd_ask("daemon log-level", args->control, command);
+	json_decref(answer);
+	return answer ? 0 : 1;
+}
+
 const struct uvd_command uvd_command_daemon = {
 	.name = "daemon",
-	.purpose = "restart the daemon's engine process",
+	.purpose = "restart the daemon's engine process, or set what it logs",
 	.examples =
 		(const struct uvd_help_example[]){
 			{ "uverbsctl daemon restart", "start the engine process anew" },
 			{ "uverbsctl status", "answers when the devices are back" },
 			{ "uverbsctl daemon restart --control /run/test/control", "that of another daemon" },
+			{ "uverbsctl daemon log-level debug", "log more, from now on" },
+			{ "uverbsctl daemon log-level info --run NAME", "that of the runs that have joined NAME" },
 			{},
 		},
 	.text =
@@ -31,12 +47,16 @@ const struct uvd_command uvd_command_daemon = {
 			"disappear for a moment. Calls on files that are open fail from then on: programs must open the device again. The "
 			"command returns when the restart begins; `uverbsctl status` answers when the devices are back. The broker keeps "
 			"running, with the options and the configuration file that it was started with: to change those, restart the service.",
+			"`log-level` sets what uverbsd, or a run, logs from now on: error, warning, info or debug. Engine processes that are "
+			"started later follow, too. The broker logs no less than the --log-level that it was started with. `uverbsctl status` "
+			"shows the level.",
 			NULL },
 	.verbs =
 		(const struct uvd_command_verb[]){
 			{ "restart", .purpose = "end the engine process and start an upgraded one",
 			  .run = daemon_restart },
+			{ "log-level", "LEVEL", "log up to LEVEL", .run = daemon_log_level },
 			{},
 		},
-	.takes = UVD_TAKES_CONTROL,
+	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
 };

@@ -86,7 +86,8 @@ static void print_status(json_t *status, bool objects)
 	char escaped[UVD_STATUS_TEXT];
 	size_t i;
 
-	printf("uverbsd, pid %lld, tree in %s\n", uvd_status_value(status, "pid"), uvd_status_text(status, "sysfs"));
+	printf("uverbsd, pid %lld, log level %s, tree in %s\n", uvd_status_value(status, "pid"),
+	       uvd_status_text(status, "log_level"), uvd_status_text(status, "sysfs"));
 	json_array_foreach(json_object_get(status, "wire"), i, entry)
 		print_wire(entry);
 	json_array_foreach(json_object_get(status, "devices"), i, entry)
