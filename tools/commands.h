@@ -12,6 +12,7 @@
 #define UVD_COMMANDS(GROUP, COMMAND) \
 	GROUP("Run programs") \
 	COMMAND(run) \
+	COMMAND(pair) \
 	COMMAND(exec) \
 	COMMAND(env) \
 	COMMAND(doctor) \

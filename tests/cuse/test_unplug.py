@@ -5,7 +5,6 @@ import fcntl
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import time
 
@@ -17,7 +16,6 @@ from test_uverbsctl import uverbsctl
 USER = dict(user=NOBODY, group=NOBODY, extra_groups=[], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 NODE = pathlib.Path("/dev/infiniband/uverbs0")
 CUSE = pathlib.Path("/sys/class/cuse/infiniband!uverbs0")
-PAIR = pathlib.Path(__file__).parents[2] / "contrib/pair.sh"
 CLASS = pathlib.Path(f"/run/uverbsd/sysfs/class/infiniband/{NAMES[0]}")
 
 
@@ -136,12 +134,9 @@ def test_filter_removes_the_device_and_it_comes_back_with_its_lists_and_filters(
     wait_for("the end of the old nodes", lambda: len(d.status()["devices"]) == 1)
 
     # The post of the schedule fails. A client that is idle keeps the old node; others find the new one.
-    with socket.socket() as s:
-        s.bind(("", 0))
-        port = str(s.getsockname()[1])
     filters("add", NAMES[0], "flap:device=yes,posts=10,down=1ms")
-    pair = [PAIR, "ibv_rc_pingpong", "-g", "0", "-e", "-n", "100"]
-    done = subprocess.run(pair, env=environment() | {"PORT": port}, timeout=STUCK, **USER)
+    pair = [BUILD / "tools/uverbsctl", "pair", "ibv_rc_pingpong", "-g", "0", "-e", "-n", "100"]
+    done = subprocess.run(pair, env=environment(), timeout=STUCK, **USER)
     assert re.match("client 1\n.*(Couldn't post send|Couldn't request CQ|cq_event|[Ff]ailed)", done.stdout), done.stdout
     comes_back(3)
 

@@ -3,7 +3,6 @@
 import json
 import pathlib
 import re
-import socket
 import time
 
 import pytest
@@ -11,28 +10,18 @@ import pytest
 import perftest
 from conftest import STUCK, UVERBSCTL
 
-# As text, because the user nobody may have no access to the folder.
-PAIR = (pathlib.Path(__file__).parents[2] / "contrib/pair.sh").read_text(encoding="ascii")
-
-
-def free_port():
-    """An unused TCP port: on the default port a client could reach another test's server."""
-    with socket.socket() as s:
-        s.bind(("", 0))
-        return s.getsockname()[1]
-
 
 def filtered(*filters):
     return [word for f in filters for word in ("--filter", f)]
 
 
-def pair(run, persona, filters, program, *args):
+def pair(run, persona, filters, program, *args, limit=STUCK / 2):
     """Runs server and client. Returns what both wrote, and the log; the client's status is in the first line."""
     gid = () if persona == "hfi1" else ("-x" if program.startswith("ib_") else "-g", "0")
 
     def attempt():
-        return run("sh", "-c", PAIR, "pair.sh", program, *args, *gid, options=["--persona", persona, *filtered(*filters)],
-                   env={**run.env, "PORT": str(free_port())}, timeout=STUCK)
+        return run(UVERBSCTL, "pair", "--limit", str(limit), program, *args, *gid,
+                   options=["--persona", persona, *filtered(*filters)], timeout=STUCK)
 
     r = perftest.undisturbed(attempt, lambda r: "" if "Failed status" in r.stdout else r.stdout)
     return r.stdout, r.stderr
@@ -109,7 +98,6 @@ def test_ibv_rc_pingpong_succeeds_on_a_network_that_loses_messages(run, persona)
 
 @pytest.mark.parametrize("persona", ("rxe", "hfi1"))
 def test_ibv_rc_pingpong_prints_that_its_retries_are_used_up(run, persona):
-    run.env["LIMIT"] = "100"
     # The messages of both sides count: the client's are the first, the third, the fifth, ...
     out, log = pair(run, persona, ["loss:rc=@5+"], "ibv_rc_pingpong", "-n", "20")
     assert out.startswith("client 1\n"), (out, log)
@@ -120,8 +108,7 @@ def test_ibv_rc_pingpong_prints_that_its_retries_are_used_up(run, persona):
 def test_pingpongs_of_unreliable_qps_wait_for_a_lost_message_and_not_for_one_that_is_late(run, program):
     out, log = pair(run, "rxe", ["reorder"], program, "-n", "20")
     assert out.startswith("client 0\n") and "filter reorder: QP 0x" in log, (out, log)
-    run.env["LIMIT"] = "10"
-    out, log = pair(run, "rxe", ["loss:when=@1"], program, "-n", "20")
+    out, log = pair(run, "rxe", ["loss:when=@1"], program, "-n", "20", limit=10)
     assert out.startswith("client 124\n"), (out, log)
 
 
@@ -202,7 +189,7 @@ def test_no_post_waits_for_a_removal_that_nobody_carries_out(run):
     env = {**run.env, "TMPDIR": folder.as_posix()}
     r = run("mkdir", folder.as_posix())
     assert r.returncode == 0, r
-    r = run("sh", "-c", PAIR, "pair.sh", "ibv_rc_pingpong", "-n", "100", "-e", env={**env, "PORT": str(free_port())},
+    r = run(UVERBSCTL, "pair", "ibv_rc_pingpong", "-n", "100", "-e", env=env,
             options=["--persona", "hfi1", *filtered("flap:device=yes,posts=10,down=60s")], timeout=STUCK)
     assert r.stdout.startswith("client 0\n"), r
     assert "filter flap: the device stays: ESHUTDOWN" in r.stderr, r

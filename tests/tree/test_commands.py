@@ -69,8 +69,8 @@ def test_help_of_run_and_of_uverbsd_has_their_options(tables):
 
 
 @pytest.mark.parametrize("words, message", [
-    (["stats"], "uverbsctl: unknown command `stats`; the nearest are status, trace, port; see `uverbsctl --help`"),
-    (["help", "stats"], "uverbsctl: unknown command `stats`; the nearest are status, trace, port; see `uverbsctl --help`"),
+    (["stats"], "uverbsctl: unknown command `stats`; the nearest are status, pair, trace; see `uverbsctl --help`"),
+    (["help", "stats"], "uverbsctl: unknown command `stats`; the nearest are status, pair, trace; see `uverbsctl --help`"),
     (["status", "--jsn"], "uverbsctl status: unknown option `--jsn`; the nearest are --json, --run, --help; see --help"),
     (["status", "-q"], "uverbsctl status: unknown option `-q`; see --help"),
     (["status", "--interval"], "uverbsctl status: option `--interval` needs a value; see --help"),
