@@ -50,6 +50,7 @@ struct uvd_option_row {
 	bool is_file; /* the configuration file: no option of a file, and set before all others */
 	bool decides_persona; /* on which the defaults of the device's other options depend */
 	bool is_plugin; /* loads a plug-in: words KEY=VALUE may follow */
+	bool is_common; /* --help without a section has it */
 	bool is_of_engine; /* is no option of one more device */
 	const char *preset; /* the default, in words */
 	const char *omitted; /* stands for an argument that is left out before another option; NULL: it is required */
@@ -97,6 +98,7 @@ struct parser {
 		*wire; /* of the engine that the device is added to; NULL: none, or that of --wire */
 	bool checks_names; /* of backends and personas */
 	bool help; /* --help was given */
+	const char *help_section; /* of --help=SECTION; NULL: none */
 	char *section; /* FILE of the file's current section [plugin FILE]; NULL: it is another section */
 	unsigned int own_lids; /* added to the default LIDs */
 	unsigned int first_index; /* device 0 gets the defaults of a device of this index */
@@ -110,6 +112,9 @@ struct parser {
 void uvd_opt_fail(struct parser *p, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void uvd_setting_add(struct parser *p, const struct uvd_option_row *row, const char *text, int device, int port,
 		     int line);
+
+/* help.c: prints the help, and that of the plug-ins on the command line. Returns the exit status. */
+int uvd_options_give_help(struct parser *p, const struct uvd_help_head *head);
 
 /* file.c: adds the settings of the file p->o->config, those of one device or port last. */
 void uvd_options_read_file(struct parser *p);

@@ -55,70 +55,6 @@ void uvd_setting_add(struct parser *p, const struct uvd_option_row *row, const c
 		uvd_opt_fail(p, line, "no memory");
 }
 
-/* ---- --help ------------------------------------------------------------------------------------------------------ */
-
-/* In the order of enum uvd_option_scope. */
-static const struct {
-	const char *name, *title;
-} scopes[] = { { "program", "Options:" },
-	       { "device", "Devices (in the file: [uverbsd] or [device N]):" },
-	       { "port", "Ports (in the file: [uverbsd], [device N] or [port N.M]):" },
-	       { "limit", "What each user may hold (in the file: [limits], without `limit-`):" } };
-
-static void help_print_row(const struct uvd_option_row *row)
-{
-	char left[64], right[512];
-
-	snprintf(left, sizeof(left), row->is_glued ? "--%s[=%s]" : row->arg ? "--%s %s" : "--%s", row->name, row->arg);
-	snprintf(right, sizeof(right), row->preset ? "%s (default: %s)" : "%s", row->help, row->preset);
-	uvd_help_row(stdout, left, right, HELP_COLUMN);
-}
-
-static void print_help(enum uvd_program program, const struct uvd_help_head *head)
-{
-	const struct uvd_option_row *row;
-
-	uvd_help_head_print(stdout, head);
-	for (unsigned int scope = UVD_SCOPE_PROGRAM; scope <= UVD_SCOPE_LIMIT; scope++) {
-		fputc('\n', stdout);
-		uvd_help_wrap(stdout, scopes[scope].title, 0, 0);
-		for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
-			if (row->scope == scope && row->programs & program && row->help)
-				help_print_row(row);
-		if (scope == UVD_SCOPE_PROGRAM) {
-			uvd_help_row(stdout, "--help", "this text", HELP_COLUMN);
-			uvd_help_row(stdout, "--version", "the version", HELP_COLUMN);
-		}
-	}
-	fputc('\n', stdout);
-	uvd_help_wrap(stdout, "A file has lines `option = value`; the command line wins over it.", 0, 0);
-}
-
-bool uvd_options_describe(unsigned int i, struct uvd_option_info *info)
-{
-	const struct uvd_option_row *row;
-
-	for (unsigned int at = 0; (row = uvd_option_at(at)); at++)
-		if (row->help && !i--)
-			break;
-	if (!row)
-		return false;
-	*info = (struct uvd_option_info){
-		.name = row->name,
-		.arg = row->arg,
-		.scope = scopes[row->scope].name,
-		.preset = row->preset,
-		.help = row->help,
-		.programs = row->programs,
-		.is_of_file = !row->is_file,
-		.is_glued = row->is_glued,
-		.may_be_omitted = row->omitted,
-	};
-	for (unsigned int c = 0; row->choices && row->choices[c].name && c < UVD_OPTION_CHOICES; c++)
-		info->choices[c] = row->choices[c].name;
-	return true;
-}
-
 /* ---- settings ---------------------------------------------------------------------------------------------------- */
 
 void uvd_setting_apply(struct parser *p, const struct setting *s, void *base, unsigned int nth)
@@ -159,22 +95,6 @@ static void add_plugin(struct parser *p, const struct uvd_option_row *row, int a
 	free(text);
 }
 
-/* Prints the help, and that of the plug-ins on the command line. Returns the exit status. */
-static int give_help(struct parser *p, const struct uvd_help_head *head)
-{
-	char error[UVD_PLUGIN_ERROR];
-
-	print_help(p->program, head);
-	for (unsigned int i = 0; i < p->num_settings; i++)
-		if (p->settings[i].row->is_plugin)
-			uvd_setting_apply(p, &p->settings[i], p->o, 0);
-	if (!p->failed && !uvd_options_open_plugins(p->o, error))
-		uvd_opt_fail(p, 0, "--plugin %s", error);
-	if (!p->failed)
-		uvd_options_help_plugins(p->o);
-	return p->failed ? 2 : 0;
-}
-
 /* Returns -1 to go on, or the exit status. */
 static int read_command_line(struct parser *p, const struct uvd_help_head *head, int argc, char **argv)
 {
@@ -184,7 +104,7 @@ static int read_command_line(struct parser *p, const struct uvd_help_head *head,
 	int c;
 
 	if (!p->device_only) {
-		longs[n++] = (struct option){ "help", no_argument, NULL, HELP };
+		longs[n++] = (struct option){ "help", optional_argument, NULL, HELP };
 		longs[n++] = (struct option){ "version", no_argument, NULL, VERSION };
 	}
 	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
@@ -203,6 +123,7 @@ static int read_command_line(struct parser *p, const struct uvd_help_head *head,
 		case 'h':
 			/* A plug-in that follows has options, too. */
 			p->help = true;
+			p->help_section = optarg;
 			continue;
 		case VERSION:
 			printf("uverbsd %s\n", UVD_VERSION);
@@ -210,7 +131,7 @@ static int read_command_line(struct parser *p, const struct uvd_help_head *head,
 		case '?':
 		case ':':
 			if (p->help)
-				return give_help(p, head);
+				return uvd_options_give_help(p, head);
 			uvd_help_wrong_option(p->name, c, argv, longs);
 			return 2;
 		}
@@ -228,7 +149,7 @@ static int read_command_line(struct parser *p, const struct uvd_help_head *head,
 			uvd_setting_add(p, row, row->arg ? optarg : "yes", -1, -1, 0);
 	}
 	p->o->first_arg = optind;
-	return p->help ? give_help(p, head) : -1;
+	return p->help ? uvd_options_give_help(p, head) : -1;
 }
 
 /* ---- putting it together ----------------------------------------------------------------------------------------- */

@@ -61,11 +61,37 @@ def test_help_has_all_of_the_table(tables):
     assert [m for m in re.findall(r"^  ([a-z-]+)  ", top, re.M)] == [c["name"] for c in shown(tables)]
 
 
-def test_help_of_run_and_of_uverbsd_has_their_options(tables):
-    for program, name in ([UVERBSCTL, "run"], "run"), ([UVERBSD], "uverbsd"):
-        text = call(*program, "--help").stdout
-        listed = set(re.findall(r"^  --([a-z-]+)", text, re.M)) - {"help", "version"}
-        assert listed == {o["name"] for o in tables["options"] if name in o["programs"]}
+def test_help_of_a_filter_lists_what_its_rules_take(tables):
+    for f in tables["filters"]:
+        done = call(UVERBSCTL, "filter", "--help", f["name"])
+        assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith(f"{f['name']}: ")
+        words = set(re.findall(r"[\w.-]+", done.stdout))
+        assert all(o["name"] in words for o in f["options"]), f["name"]
+    done = call(UVERBSCTL, "filter", "--help", "errorx")
+    assert done.returncode == 2 and done.stderr.startswith("uverbsctl filter: --help: unknown filter `errorx`; the nearest are error,")
+
+
+SECTIONS = {"options": "program", "devices": "device", "ports": "port", "limits": "limit"}
+
+
+@pytest.mark.parametrize("program", ["run", "uverbsd"])
+def test_help_of_run_and_of_uverbsd_is_a_screen_and_sections(tables, program):
+    words = [UVERBSD] if program == "uverbsd" else [UVERBSCTL, "run"]
+
+    def listed(*options):
+        done = call(*words, *options)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout, set(re.findall(r"^  --([a-z-]+)", done.stdout, re.M))
+    options = [o for o in tables["options"] if program in o["programs"]]
+    text, common = listed("--help")
+    assert 24 <= len(text.splitlines()) <= 50 and common - {"help", "version"} < {o["name"] for o in options} and "persona" in common
+    assert listed("--help=all")[1] - {"help", "version"} == {o["name"] for o in options}
+    for section, scope in SECTIONS.items():
+        assert listed(f"--help={section}")[1] - {"help", "version"} == {o["name"] for o in options if o["scope"] == scope}, section
+    filters = listed("--help=filters")[0]
+    assert all(re.search(rf"^  {f['name']} +\w", filters, re.M) for f in tables["filters"])
+    done = call(*words, "--help=prots")
+    assert (done.returncode, done.stdout) == (2, "") and "--help: unknown section `prots`; the nearest are ports," in done.stderr
 
 
 @pytest.mark.parametrize("words, message", [

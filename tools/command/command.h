@@ -116,6 +116,8 @@ struct uvd_command {
 	const void *defaults; /* NULL: zeros */
 	const struct uvd_command_exit *exits; /* ends with one without a status; NULL: the usual ones */
 	bool is_hidden;
+	/* Prints what `uverbsctl NOUN --help WORD` says. Returns false after a message if there is no such word. NULL: the word is ignored. */
+	bool (*help_word)(FILE *to, const char *word);
 	/*
 	 * Returns the exit status: 0, 1 if the request failed, 2 for a wrong command line or configuration, after a message. On a
 	 * wrong use beyond what the parser checks it returns uvd_args_wrong().

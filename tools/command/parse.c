@@ -284,16 +284,23 @@ static int args_no_verb(const struct uvd_args *args, const char *word)
 	return uvd_args_wrong(args, "unknown verb `%s`; the nearest are %s", word, uvd_nearest_text(&nearest, names));
 }
 
+/* Returns the exit status. word: behind --help; NULL: there is none. */
+static int args_help(const struct uvd_command *c, const char *word)
+{
+	if (word && *word != '-' && c->help_word)
+		return c->help_word(stdout, word) ? 0 : 2;
+	uvd_command_help(stdout, c);
+	return 0;
+}
+
 /* Finds the verb, and takes it out. Returns -1 to go on, or the exit status. */
 static int args_take_verb(struct uvd_args *args, int *argc, char **argv)
 {
 	const int at = args_verb_at(args->command, *argc, argv);
 
 	for (int i = 1; i < *argc && strcmp(argv[i], "--"); i++)
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			uvd_command_help(stdout, args->command);
-			return 0;
-		}
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			return args_help(args->command, i + 1 < *argc ? argv[i + 1] : NULL);
 	args->verb = at < *argc ? uvd_command_verb_find(args->command, argv[at]) : NULL;
 	if (!args->verb)
 		return args_no_verb(args, at < *argc ? argv[at] : "");

@@ -140,7 +140,7 @@ const struct uvd_command uvd_command_device = {
 		(const char *const[]){
 			"`remove` unplugs a device (hfi1_0, or uverbs0): its node and its sysfs entries go, programs that have it open get "
 			"IBV_EVENT_DEVICE_FATAL, and every call of theirs fails with EIO. `add` plugs one in: a device that was removed, or a "
-			"new one with the options that describe a device to uverbsd (`uverbsctl run --help`). Both print its two names. Within "
+			"new one with the options that describe a device to uverbsd (`uverbsctl run --help=devices`, `--help=ports`). Both print its two names. Within "
 			"`uverbsctl run` these are the run's own devices, else those of uverbsd.",
 			NULL },
 	.verbs =

@@ -7,6 +7,7 @@
 
 #include "ask.h"
 #include "../commands.h"
+#include "filters/filters.h"
 #include "util/util.h"
 
 static const char filter_too_long[] = "the options are";
@@ -102,6 +103,68 @@ static int filter_change(const struct uvd_args *args)
 	return 0;
 }
 
+/* ---- the help of a filter ------------------------------------------------------------------------------------------ */
+
+enum { FILTER_COLUMN = 29 };
+
+static const struct uvd_filter *const filter_all[] = {
+#define FILTER_ROW(name) &uvd_filter_##name,
+	UVD_FILTERS(FILTER_ROW)
+#undef FILTER_ROW
+};
+
+static bool filter_options_alike(const struct uvd_plugin_option *a, const struct uvd_plugin_option *b)
+{
+	return b->name && a->metavar && b->metavar && !a->value && !b->value && !strcmp(a->metavar, b->metavar) &&
+	       !strcmp(a->help, b->help);
+}
+
+/* Prints an option, or those that follow each other and differ in their names only. Returns the next one. */
+static const struct uvd_plugin_option *filter_help_option(FILE *to, const struct uvd_plugin_option *o)
+{
+	const bool is_many = filter_options_alike(o, o + 1);
+	char left[96], *right = NULL;
+	size_t len;
+	FILE *text = open_memstream(&right, &len);
+
+	if (!text)
+		return o + 1;
+	snprintf(left, sizeof(left), "%s=%s", is_many ? "NAME" : o->name, o->metavar ? o->metavar : "VALUE");
+	fprintf(text, o->value ? "%s (default: %s)" : "%s", o->help ? o->help : "", o->value);
+	fprintf(text, "%s%s", is_many ? "; NAME is " : "", is_many ? o->name : "");
+	for (; filter_options_alike(o, o + 1); o++)
+		fprintf(text, ", %s", o[1].name);
+	if (!fclose(text))
+		uvd_help_row(to, left, right, FILTER_COLUMN);
+	free(right);
+	return o + 1;
+}
+
+static bool filter_help(FILE *to, const char *name)
+{
+	struct uvd_nearest nearest = { .wrong = name };
+	char names[UVD_NEAREST_TEXT];
+
+	for (size_t i = 0; i < UVD_COUNT(filter_all); i++) {
+		const struct uvd_filter *f = filter_all[i];
+
+		uvd_nearest_add(&nearest, f->name);
+		if (strcmp(f->name, name))
+			continue;
+		fprintf(to, "%s: ", f->name);
+		uvd_help_wrap(to, f->description, strlen(f->name) + 2, 0);
+		fputc('\n', to);
+		for (const struct uvd_plugin_option *o = f->options; o && o->name;)
+			o = filter_help_option(to, o);
+		return true;
+	}
+	fprintf(stderr, "uverbsctl filter: --help: unknown filter `%s`; the nearest are %s\n", name,
+		uvd_nearest_text(&nearest, names));
+	return false;
+}
+
+/* ---- the command --------------------------------------------------------------------------------------------------- */
+
 static const struct uvd_command_option filter_list_options[] = {
 	{ "counts", .help = "list: also on how many of how many calls each rule has acted",
 	  UVD_STORE(struct filter_options, counts, FLAG) },
@@ -126,7 +189,8 @@ const struct uvd_command uvd_command_filter = {
 	.text =
 		(const char *const[]){
 			"Filters stand between clients and the backend of a device. Calls in progress go on as they began. Within "
-			"`uverbsctl run` it is the run's own device, else that of uverbsd. docs/testing-your-program.md has recipes.",
+			"`uverbsctl run` it is the run's own device, else that of uverbsd. `uverbsctl filter --help error` lists the names that rules of this filter take. "
+			"docs/testing-your-program.md has recipes.",
 			NULL },
 	.verbs =
 		(const struct uvd_command_verb[]){
@@ -139,6 +203,7 @@ const struct uvd_command uvd_command_filter = {
 			{},
 		},
 	.takes = UVD_TAKES_CONTROL | UVD_TAKES_RUN,
+	.help_word = filter_help,
 	.size = sizeof(struct filter_options),
 	.run = filter_change,
 };
