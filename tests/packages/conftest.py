@@ -37,9 +37,9 @@ class Packages:
         self.suite, self.folder = suite, folder
 
     def inside(self, script, *options, status=0):
-        """Runs lines of shell in a clean root of the suite, in which $DEBS is the folder, and what they change is dropped."""
-        return said(ROOT / "scripts/root", *options, "--bind", self.folder, self.suite, "sh", "-euc", f"DEBS={self.folder}\n{script}",
-                    status=status)
+        """Runs lines of shell in a clean root of the suite: $DEBS is the folder, $PACKAGES its packages. What they change is dropped."""
+        begin = f"DEBS={self.folder} PACKAGES=$(ls {self.folder}/*.deb | grep -v dbgsym)"
+        return said(ROOT / "scripts/root", *options, "--bind", self.folder, self.suite, "sh", "-euc", f"{begin}\n{script}", status=status)
 
 
 @pytest.fixture(scope="session", params=SUITES)

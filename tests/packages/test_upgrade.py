@@ -123,6 +123,6 @@ def test_upgrade_of_a_running_service(packages, broker, tmp_path):
          tmp_path, "--devices", "bookworm", "sh", "-c", boot, status=None)
     restarted = ["engine process is the new program", "the broker runs on"] if broker == "same" else ["the service was restarted"]
     assert (tmp_path / "out").read_text().splitlines() == [
-        "install: ok", "active", "enabled", "new uverbsctl, old daemon: ok", "new uverbsctl, old daemon, call: ok", "upgrade: ok", *restarted,
-        "the engine process is new", "client: before True", "client: on its open file OSError", "client: again True",
+        "install: ok", "active", "enabled", "new uverbsctl, old daemon: ok", "new uverbsctl, old daemon, call: ok", "upgrade: ok",
+        *restarted, "the engine process is new", "client: before True", "client: on its open file OSError", "client: again True",
         "old uverbsctl, new daemon: ok", "old uverbsctl, new daemon, call: ok", "purge: ok", "inactive", "end"]
