@@ -98,7 +98,9 @@ static int error_rule_init(struct error_rule *rule, const struct uvd_plugin_valu
 		return uvd_plugin_wrong(values, name, wrong);
 	uvd_rule_count_name(&rule->when.count, name, text);
 	rule->value = convert(value);
-	return rule->value >= 0 ? 0 : uvd_plugin_wrong(values, name, kind);
+	if (rule->value >= 0)
+		return 0;
+	return uvd_plugin_wrong(values, name, convert == uvd_rule_errno ? uvd_rule_no_errno(value) : kind);
 }
 
 /* The reason of a REJ. Returns -1 if it is none. */

@@ -119,7 +119,7 @@ static int limit_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 		  ?: uvd_plugin_number(values, "uid", 0, (uid_t)-2, &f->uid);
 	f->err = uvd_rule_errno(uvd_plugin_value(values, "errno"));
 	if (!err && f->err < 0)
-		err = uvd_plugin_wrong(values, "errno", "is not an errno");
+		err = uvd_plugin_wrong(values, "errno", uvd_rule_no_errno(uvd_plugin_value(values, "errno")));
 	if (err) {
 		free(f);
 		return err;

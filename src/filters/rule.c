@@ -24,6 +24,19 @@ int uvd_rule_errno(const char *name)
 	return -1;
 }
 
+const char *uvd_rule_no_errno(const char *name)
+{
+	static __thread char text[UVD_NEAREST_TEXT + 40];
+	struct uvd_nearest nearest = { .wrong = name };
+	char names[UVD_NEAREST_TEXT];
+
+	for (int err = 1; err <= MAX_ERRNO; err++)
+		if (strerrorname_np(err))
+			uvd_nearest_add(&nearest, strerrorname_np(err));
+	snprintf(text, sizeof(text), "is not an errno; the nearest are %s", uvd_nearest_text(&nearest, names));
+	return text;
+}
+
 int uvd_rule_status(const char *name)
 {
 	const struct uvd_named *found;

@@ -53,6 +53,8 @@ int uvd_rule_option(struct uvd_rule *rule, const struct uvd_plugin_values *value
 bool uvd_rule_time(const char *text, uint64_t *ns);
 /* Return the value of an errno by its name, or of a completion's status (with or without IBV_WC_); -1: no such name. */
 int uvd_rule_errno(const char *name);
+/* Says that this is none, and which ones are nearest. The text is of this thread, until the next call. */
+const char *uvd_rule_no_errno(const char *name);
 int uvd_rule_status(const char *name);
 /* Returns the name of a status, without IBV_WC_. */
 const char *uvd_rule_status_name(int status);

@@ -23,14 +23,33 @@
 
 /* ---- names of what plug-ins can have ---- */
 
+static const char *nearest_names(const char *wrong, const struct uvd_nearest *nearest)
+{
+	static __thread char text[UVD_NEAREST_TEXT + 40];
+	char names[UVD_NEAREST_TEXT];
+
+	snprintf(text, sizeof(text), "%s; the nearest are %s", wrong, uvd_nearest_text(nearest, names));
+	return text;
+}
+
 static const char *check_backend(struct uvd_plugins *plugins, const char *text)
 {
-	return uvd_plugins_backend(plugins, text) ? NULL : "is no backend";
+	struct uvd_nearest nearest = { .wrong = text };
+	const struct uvd_backend *backend;
+
+	for (unsigned int i = 0; (backend = uvd_plugins_backend_at(plugins, i)); i++)
+		uvd_nearest_add(&nearest, backend->name);
+	return uvd_plugins_backend(plugins, text) ? NULL : nearest_names("is no backend", &nearest);
 }
 
 static const char *check_persona(struct uvd_plugins *plugins, const char *text)
 {
-	return uvd_plugins_persona(plugins, text) ? NULL : "is no persona";
+	struct uvd_nearest nearest = { .wrong = text };
+	const struct uvd_persona *persona;
+
+	for (unsigned int i = 0; (persona = uvd_plugins_persona_at(plugins, i)); i++)
+		uvd_nearest_add(&nearest, persona->name);
+	return uvd_plugins_persona(plugins, text) ? NULL : nearest_names("is no persona", &nearest);
 }
 
 static const char *check_filter(struct uvd_plugins *plugins, const char *text)

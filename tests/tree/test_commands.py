@@ -94,6 +94,17 @@ def test_help_of_run_and_of_uverbsd_is_a_screen_and_sections(tables, program):
     assert (done.returncode, done.stdout) == (2, "") and "--help: unknown section `prots`; the nearest are ports," in done.stderr
 
 
+@pytest.mark.parametrize("options, said", [
+    (["--persona", "rxee"], "--persona: `rxee` is no persona; the nearest are rxe, hfi1"),
+    (["--backend", "sof"], "--backend: `sof` is no backend; the nearest are soft, "),
+    (["--filter", "error:create_qp=ENOMEN"], "create_qp: `ENOMEN` is not an errno; the nearest are ENOMEM, "),
+    (["--state", "dwn"], "--state: `dwn` is none of: active down"),
+])
+def test_a_wrong_value_brings_the_nearest(options, said):
+    done = call(UVERBSCTL, "run", *options, "--", "true")
+    assert done.returncode in (2, 125) and said in done.stderr, done  # 125: the device finds out
+
+
 @pytest.mark.parametrize("words, message", [
     (["stats"], "uverbsctl: unknown command `stats`; the nearest are status, pair, trace; see `uverbsctl --help`"),
     (["help", "stats"], "uverbsctl: unknown command `stats`; the nearest are status, pair, trace; see `uverbsctl --help`"),
