@@ -61,7 +61,7 @@ def option(text):
 
 
 def code(text):
-    if re.fullmatch(r"--?[a-z][\w-]*(=[\w.,:/-]*)?( \[?[A-Z][^a-z ]*)?", text):
+    if re.fullmatch(r"--?[a-z][\w-]*(=[\w.,:/-]*)?( \[?=?[A-Z][^a-z ]*)?", text):
         return option(text)
     if re.fullmatch(r"(/|\./|~/)[\w./<>@*-]+", text):
         return f"Pa {word(text)}"

@@ -66,7 +66,7 @@ def test_each_option_of_a_program_is_in_its_page(program, name):
 
 def test_each_option_that_uverbsd_lists_is_in_its_page():
     listed = options_in_help(said_by(BUILD / "src" / "uverbsd", "--help=all")[0])
-    assert {"--config", "--workers", "--version"} <= listed <= options_of(page("uverbsd.8"))
+    assert {"--config", "--workers", "--limit-files", "--version"} <= listed <= options_of(page("uverbsd.8"))
 
 
 @pytest.mark.parametrize("name", TABLES.commands)
