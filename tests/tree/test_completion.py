@@ -50,6 +50,8 @@ def asked(words, device=("--persona", "hfi1"), under_run=True):
     (["port", ""], "down", "up"), (["run", "--pers"], "--personas", "--persona"),
     (["status", "--a"], "--accounts", "--accounts"), (["new"], "new-plugin", "new-plugin"), (["plugin", "l"], "load", "list"),
     (["plugin", "--c"], "--control", "--control"),
+    (["device", ""], "list", "add"), (["daemon", "res"], "restart", "restart"), (["hca", ""], "list", "list"),
+    (["filter", "s"], "set", "set"),
 ])
 def test_what_can_follow_is_offered(words, first, last):
     found = asked(words)
