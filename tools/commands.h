@@ -18,6 +18,7 @@
 	COMMAND(doctor) \
 	GROUP("See what happens") \
 	COMMAND(status) \
+	COMMAND(metrics) \
 	COMMAND(trace) \
 	COMMAND(explain) \
 	GROUP("Change devices and the daemon") \

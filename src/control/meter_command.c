@@ -72,13 +72,25 @@ static json_t *meter_histogram(const struct uvd_meter_counts *counts)
 	return list;
 }
 
+/* {"EINVAL": 3, ...} */
+static json_t *meter_errnos(const struct uvd_meter_counts *counts)
+{
+	json_t *errnos = json_object();
+
+	for (unsigned int i = 0; i < UVD_METER_ERRNOS; i++)
+		if (counts->errnos[i])
+			json_object_set_new(errnos, i ? uvd_errno_name(i) : "unknown",
+					    json_integer((json_int_t)counts->errnos[i]));
+	return errnos;
+}
+
 static void meter_add_verb(void *arg, const struct uvd_meter_counts *counts)
 {
-	json_array_append_new(arg,
-			      json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "device", counts->device, "object",
-					counts->object, "name", counts->name, "calls", (json_int_t)counts->calls,
-					"errors", (json_int_t)counts->errors, "total_ns", (json_int_t)counts->total,
-					"max_ns", (json_int_t)counts->max, "histogram", meter_histogram(counts)));
+	json_array_append_new(arg, json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:I, s:I, s:o}", "device", counts->device,
+					     "object", counts->object, "name", counts->name, "calls",
+					     (json_int_t)counts->calls, "errors", (json_int_t)counts->errors, "errnos",
+					     meter_errnos(counts), "total_ns", (json_int_t)counts->total, "max_ns",
+					     (json_int_t)counts->max, "histogram", meter_histogram(counts)));
 }
 
 /* Returns a line, which the caller frees, or NULL. */

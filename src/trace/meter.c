@@ -20,6 +20,7 @@ struct meter_verb {
 	char device[METER_NAME], object[METER_NAME], name[METER_NAME]; /* copies: a device or a plug-in's row can go */
 	atomic_uint_fast64_t errors, total, max;
 	atomic_uint_fast64_t buckets[UVD_METER_BUCKETS];
+	atomic_uint_fast64_t errnos[UVD_METER_ERRNOS];
 };
 
 struct uvd_meter {
@@ -150,6 +151,8 @@ static void meter_call(struct uvd_observer *o, const struct uvd_observed *call)
 		return;
 	}
 	meter_add(&verb->errors, call->result < 0);
+	if (call->result < 0)
+		meter_add(&verb->errnos[-call->result < UVD_METER_ERRNOS ? -call->result : 0], 1);
 	meter_add(&verb->total, call->duration);
 	if (call->duration > atomic_load_explicit(&verb->max, memory_order_relaxed))
 		atomic_store_explicit(&verb->max, call->duration, memory_order_relaxed);
@@ -167,6 +170,8 @@ static void meter_read(struct uvd_meter_counts *counts, const struct meter_verb 
 	counts->total = atomic_load_explicit(&verb->total, memory_order_relaxed);
 	counts->max = atomic_load_explicit(&verb->max, memory_order_relaxed);
 	counts->calls = 0;
+	for (unsigned int i = 0; i < UVD_METER_ERRNOS; i++)
+		counts->errnos[i] = atomic_load_explicit(&verb->errnos[i], memory_order_relaxed);
 	for (unsigned int i = 0; i < UVD_METER_BUCKETS; i++) {
 		counts->buckets[i] = atomic_load_explicit(&verb->buckets[i], memory_order_relaxed);
 		counts->calls += counts->buckets[i];

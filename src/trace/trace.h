@@ -58,6 +58,7 @@ struct uvd_meter;
  */
 enum {
 	UVD_METER_BUCKETS = 304,
+	UVD_METER_ERRNOS = 134, /* EHWPOISON is the last one */
 	UVD_METER_VERBS = 512, /* of all devices, that a meter counts */
 };
 
@@ -69,6 +70,7 @@ struct uvd_meter_counts {
 	uint64_t calls, errors;
 	uint64_t total, max; /* ns */
 	uint64_t buckets[UVD_METER_BUCKETS]; /* add up to `calls` */
+	uint64_t errnos[UVD_METER_ERRNOS]; /* add up to `errors`; 0: of numbers that no errno has */
 };
 
 /*
