@@ -113,7 +113,7 @@ static int metrics_command(const struct uvd_args *args)
 
 const struct uvd_command uvd_command_metrics = {
 	.name = "metrics",
-	.purpose = "the state of the daemon as text for Prometheus",
+	.purpose = "print the state of the daemon as text for Prometheus",
 	.examples =
 		(const struct uvd_help_example[]){
 			{ "uverbsctl metrics", "print them once" },
