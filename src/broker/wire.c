@@ -26,6 +26,7 @@ static const struct {
 	[UVD_WIRE_CM] = { UVD_WIRE_CONTROL, 0, 0, 1, 0 },
 	[UVD_WIRE_CM_GONE] = { UVD_WIRE_CONTROL, 0, 0, 0, 0 },
 	[UVD_WIRE_READY] = { UVD_WIRE_CONTROL, 0, 0, 0, 0 },
+	[UVD_WIRE_ALIVE] = { UVD_WIRE_CONTROL, 0, 0, 0, 0 },
 	[UVD_WIRE_ADD] = { UVD_WIRE_CONTROL, 0, 0, 0, 0, .device = true },
 	[UVD_WIRE_TABLES] = { UVD_WIRE_CONTROL, INDEX | VALUE, 0, 0, UVD_MAX_DEVICES - 1, .device = true },
 	[UVD_WIRE_ADAPTER] = { UVD_WIRE_CONTROL, INDEX, 0, 0, UVD_MAX_DEVICES - 1 },

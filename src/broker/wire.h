@@ -56,6 +56,7 @@ enum uvd_wire_op {
 	UVD_WIRE_CM, /* the connection manager's node -> values: st_rdev, is it aside?; fd: the channel */
 	UVD_WIRE_CM_GONE,
 	UVD_WIRE_READY, /* all devices are served and published */
+	UVD_WIRE_ALIVE, /* the loop of the engine process runs */
 	UVD_WIRE_ADD, /* a device follows the request -> values: its index */
 	/*
 	 * index: a device with an adapter, value: a port that has changed, or 0: all, before PUBLISH; a device follows: what

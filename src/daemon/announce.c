@@ -32,14 +32,25 @@ static void announce_notify(const struct uvd_announce *a, const char *text)
 	close(fd);
 }
 
+/* sd_watchdog_enabled(3). The interval is not looked at: signs of life come twice a second. */
+static bool announce_is_watched(void)
+{
+	const char *pid = getenv("WATCHDOG_PID");
+
+	return getenv("WATCHDOG_USEC") && (!pid || atoi(pid) == getpid());
+}
+
 void uvd_announce_init(struct uvd_announce *a, const struct uvd_options *options)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 
-	*a = (struct uvd_announce){ .pid_file = options->pid_file };
+	*a = (struct uvd_announce){ .pid_file = options->pid_file, .watched = announce_is_watched() };
 	if (path && (*path == '/' || *path == '@') && strlen(path) < sizeof(a->notify))
 		strcpy(a->notify, path);
-	unsetenv("NOTIFY_SOCKET"); /* the processes that we start must not speak for the service */
+	/* The processes that we start must not speak for the service. */
+	unsetenv("NOTIFY_SOCKET");
+	unsetenv("WATCHDOG_PID");
+	unsetenv("WATCHDOG_USEC");
 }
 
 int uvd_announce_ready(struct uvd_announce *a, struct uvd_log *log)
@@ -69,4 +80,10 @@ void uvd_announce_end(struct uvd_announce *a)
 	announce_notify(a, "STOPPING=1");
 	if (a->pid_file[0])
 		unlink(a->pid_file);
+}
+
+void uvd_announce_alive(const struct uvd_announce *a)
+{
+	if (a->ready && a->watched)
+		announce_notify(a, "WATCHDOG=1");
 }

@@ -139,7 +139,8 @@ bool uvd_daemon_paths_are_ours(const struct uvd_options *options, struct uvd_log
 {
 	return daemon_path_is_ours(log, "control", options->control) &&
 	       daemon_path_is_ours(log, "sysfs", options->sysfs) &&
-	       (!options->pid_file[0] || daemon_path_is_ours(log, "pid-file", options->pid_file));
+	       (!options->pid_file[0] || daemon_path_is_ours(log, "pid-file", options->pid_file)) &&
+	       (!options->netlink_alias[0] || daemon_path_is_ours(log, "netlink-alias", options->netlink_alias));
 }
 
 /* Gives the engine the plug-ins of the options. An engine process has loaded them already. */

@@ -62,6 +62,17 @@ struct uvd_announce {
 	const char *pid_file; /* empty: none */
 	char notify[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* $NOTIFY_SOCKET; empty: none */
 	bool ready; /* it has been announced */
+	bool watched; /* systemd waits for signs of life */
+};
+
+/* netlink.c. Used by the same process. */
+struct uvd_netlink {
+	const char *path; /* of the alias; "": none is asked for */
+	bool adapter; /* there is an adapter */
+	bool answered; /* the kernel answers on the socket; logged */
+	int class; /* /sys/class, below an overlay */
+	unsigned long devices; /* uvd_sysfs_kernel_devices() */
+	unsigned int checks;
 };
 
 struct uvd_daemon {
@@ -86,6 +97,7 @@ struct uvd_daemon {
 	struct uvd_engine engine;
 	bool have_engine, have_tree;
 	struct uvd_announce announce; /* used by uvd_machine_local */
+	struct uvd_netlink netlink; /* likewise */
 	struct uvd_daemon_node nodes[UVD_MAX_DEVICES];
 	struct uvd_cuse *queues; /* the files that clients map; NULL: no device needs them */
 	_Atomic bool queues_lost;
@@ -132,7 +144,7 @@ int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, i
 /* status.c: stores the name of a process's program, or "". daemon: the struct. On any thread; it uses only `privilege`. */
 void uvd_daemon_program(void *daemon, pid_t pid, char *comm, size_t size);
 void uvd_daemon_raise_nofile(void);
-/* Can no other user replace what --control, --sysfs and --pid-file name? If one can, the log says where. */
+/* Can no other user replace what --control, --sysfs, --pid-file and --netlink-alias name? If one can, the log says where. */
 bool uvd_daemon_paths_are_ours(const struct uvd_options *options, struct uvd_log *log);
 
 /* ---- announce.c -------------------------------------------------------------------------------------------------- */

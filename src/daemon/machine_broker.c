@@ -30,6 +30,12 @@ static int by_broker_ready(struct uvd_daemon *d)
 
 /* The broker does so when this process has ended. */
 static void by_broker_leave(struct uvd_daemon *d)
+/* The broker tells systemd. It looks at netlink itself. */
+static void by_broker_tick(struct uvd_daemon *d)
+{
+	uvd_link_tell(machine_link(d), UVD_WIRE_ALIVE, 0);
+}
+
 {
 }
 

@@ -27,9 +27,10 @@ static bool here_begin(struct uvd_daemon *d)
 	if (!d->control)
 		return false;
 	uvd_daemon_raise_nofile();
+	uvd_sysfs_overlay_undo(d->options->sysfs);
 	uvd_sysfs_each_orphan(d->options->sysfs, daemon_abort_orphan, d);
 	d->have_tree = !uvd_sysfs_create(d->options->sysfs, d->log);
-	return d->have_tree;
+	return d->have_tree && !uvd_netlink_begin(&d->netlink, d->options, d->log);
 }
 
 static int here_ready(struct uvd_daemon *d)
@@ -41,6 +42,7 @@ static int here_ready(struct uvd_daemon *d)
 
 static void here_leave(struct uvd_daemon *d)
 {
+	uvd_netlink_end(&d->netlink);
 	if (!d->have_tree)
 		return;
 	if (d->options->overlay)
@@ -83,6 +85,13 @@ static void here_refresh(struct uvd_daemon *d)
 {
 	if (d->options->overlay)
 		uvd_sysfs_overlay(d->options->sysfs, d->log);
+}
+
+static void here_tick(struct uvd_daemon *d)
+{
+	uvd_announce_alive(&d->announce);
+	if (uvd_netlink_check(&d->netlink, d->log))
+		here_refresh(d);
 }
 
 static int here_set_port(struct uvd_daemon *d, unsigned int index, const struct uvd_device_config *config,
@@ -157,3 +166,4 @@ const struct uvd_machine_ops uvd_machine_local = {
 	.log_level = here_log_level,
 	.pid = getpid,
 };
+	.tick = here_tick,

@@ -38,6 +38,7 @@ struct separate {
 	struct uvd_announce announce;
 	struct uvd_adapters adapters; /* of the engine process that runs */
 	struct own_node nodes[UVD_MAX_DEVICES]; /* by the device's index: first those of the options */
+	struct uvd_netlink netlink;
 	struct own_node ucaps[MAX_UCAPS];
 	struct own_node cm; /* rdma_cm */
 	/* All channels that may still be served: a removed device keeps its channel while files are open. */
@@ -314,6 +315,9 @@ static int set_lost(struct separate *s, const struct own_node *n, unsigned int p
 	struct uvd_device_config shown = n->config;
 
 	if (!port || port > shown.num_ports)
+	if (uvd_netlink_check(&s->netlink, s->log) && s->options->overlay)
+		uvd_sysfs_overlay(s->options->sysfs, s->log);
+	uvd_ucaps_look(&s->ucaps);
 		return -EINVAL;
 	shown.ips.lost = now->ips.lost;
 	shown.ports[port - 1].lost_gids = now->ports[port - 1].lost_gids;
@@ -383,6 +387,13 @@ static int op_add(void *arg, const struct uvd_device_config *device)
 	struct own_node *n;
 
 	if (!uvd_options_device_ok(s->options->names, device))
+static void op_alive(void *arg)
+{
+	struct separate *s = arg;
+
+	uvd_announce_alive(&s->announce);
+}
+
 		return -EINVAL;
 	if (!strcmp(device->backend, "verbs") && !is_configured_adapter(s->options, device->hca))
 		return -EACCES;
@@ -507,6 +518,7 @@ static const struct uvd_broker_ops broker_ops = {
 	.ucap_gone = op_ucap_gone,
 	.cm = op_cm,
 	.cm_gone = op_cm_gone,
+	uvd_sysfs_overlay_undo(s->options->sysfs); /* by a process that was killed: numbers there would be taken */
 	.ready = op_ready,
 	.leave = op_leave,
 	.renew = op_renew,
@@ -557,10 +569,13 @@ static int serve_as_broker(struct separate *s)
 	separate_warn_of_user(s);
 	if (s->options->machine.unmapped)
 		uvd_queue_files_say(s->options->machine.unmapped, s->log);
-	status = start_broker(s, &is_engine);
+	if (!uvd_netlink_begin(&s->netlink, s->options, s->log))
+		status = start_broker(s, &is_engine);
 	close(s->control);
-	if (!is_engine)
-		unlink(s->options->control);
+	if (is_engine)
+		return status;
+	unlink(s->options->control);
+	uvd_netlink_end(&s->netlink);
 	return status;
 }
 

@@ -119,6 +119,7 @@ struct uvd_options {
 	bool report_stacks; /* it names where objects were created */
 	bool report_fails; /* exit with UVD_RUN_FINDINGS if there are findings */
 	bool mount; /* mount the devices' folders for PROGRAM */
+	char netlink_alias[PATH_MAX]; /* empty: none */
 	int doorbells; /* enum uvd_doorbell_way */
 	unsigned int busy_poll; /* microseconds */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */

@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 #include <uverbsd/config.h>
 #include <uverbsd/counters.h>
@@ -94,5 +95,17 @@ int uvd_sysfs_user_namespace(void);
 int uvd_sysfs_mount(const char *root, bool follows, struct uvd_sysfs_why *why);
 /* Mounts the file or folder `from`, read-only, on `to`. Likewise. */
 int uvd_sysfs_bind(const char *from, const char *to, struct uvd_sysfs_why *why);
+
+/*
+ * Has this machine an RDMA adapter: a device of the kernel's RDMA stack, a software one as rxe0 too, or hardware that a driver of that
+ * stack claims? sys: "/sys". modules: the folder of the running kernel's modules, whose driver may not be loaded yet. Stores the
+ * device's name, or what the hardware is, for messages.
+ */
+bool uvd_sysfs_has_adapter(const char *sys, const char *modules, char *what, size_t size);
+/*
+ * Returns 0 if the kernel has no RDMA device in the folder `class`, else a number that differs if other devices are there, and stores
+ * the name of one. An overlay shows only those that were there when it was mounted.
+ */
+unsigned long uvd_sysfs_kernel_devices(const char *class, char *what, size_t size);
 
 #endif

@@ -198,7 +198,7 @@ def sysfs_is_asked():
     """Makes netlink fail: only then does libibverbs read sysfs. (Its netlink query would otherwise load ib_core.)"""
     folder = pathlib.Path("/run/modprobe.d")
     folder.mkdir(exist_ok=True)
-    (folder / "uverbsd.conf").write_text("alias net-pf-16-proto-20 off\n")
+    (folder / "uverbsd-test.conf").write_text("alias net-pf-16-proto-20 off\n")
 
 
 def add_engine_user():

@@ -43,6 +43,36 @@ def test_manager_is_told_once_by_the_process_that_it_started(start, manager, how
         manager.recv(100)
 
 
+@pytest.mark.parametrize("how", BOTH)
+def test_watchdog_sees_signs_of_life_only_while_clients_are_served(start, manager, monkeypatch, how):
+    monkeypatch.setenv("WATCHDOG_USEC", "30000000")
+    d = start("--separate", how)
+    assert [manager.recv(100) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1"]
+    os.kill(d.serving, signal.SIGSTOP)
+    manager.settimeout(3)  # six times the interval, on an emulated processor
+    with pytest.raises(TimeoutError):
+        for _ in range(10):  # those that were on their way
+            manager.recv(100)
+    os.kill(d.serving, signal.SIGCONT)
+    manager.settimeout(STUCK)
+    assert manager.recv(100) == b"WATCHDOG=1"
+    monkeypatch.delenv("WATCHDOG_USEC")
+
+
+@pytest.mark.parametrize("how", BOTH)
+def test_alias_is_there_while_the_daemon_runs(start, how):
+    path = pathlib.Path("/run/modprobe.d/uverbsd.conf")
+    d = start("--separate", how, "--netlink-alias", str(path))
+    text = path.read_text().splitlines()
+    assert text[-1] == "alias net-pf-16-proto-20 off" and all(line.startswith("#") for line in text[:-1])
+    assert path.stat().st_mode & 0o777 == 0o444
+    if how == "yes":
+        os.kill(d.serving, signal.SIGKILL)
+        wait_for("another engine process", lambda: d.starts() == 2)
+        assert path.exists()
+    assert d.stop() == 0 and not path.exists()
+
+
 def test_manager_that_is_gone_hinders_nobody(start, tmp_path, monkeypatch):
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))
     assert start().stop() == 0
