@@ -115,7 +115,14 @@ static void here_set_counters(struct uvd_daemon *d, struct uvd_daemon_node *n, u
 
 static int here_add_ucap(struct uvd_daemon *d, const char *name, dev_t rdev)
 {
-	return uvd_sysfs_add_ucap(d->options->sysfs, name, rdev, d->log);
+	const struct uvd_ucap_grant grant = uvd_options_ucap_grant(&d->options->ucap_grants, name);
+	struct uvd_node node;
+	int err;
+
+	uvd_node_name_ucap(&node, name);
+	node.rdev = rdev;
+	err = uvd_ucap_permit(&node, &grant, d->log);
+	return err ? err : uvd_sysfs_add_ucap(d->options->sysfs, name, rdev, d->log);
 }
 
 static void here_remove_ucap(struct uvd_daemon *d, const char *name)

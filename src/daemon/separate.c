@@ -18,7 +18,7 @@
 #include "persona/persona.h"
 #include "sysfs/sysfs.h"
 
-enum { MAX_UCAPS = 64, MAX_CHANNELS = 512 };
+enum { MAX_CHANNELS = 512 };
 
 struct own_node {
 	struct uvd_node node;
@@ -191,22 +191,6 @@ static int op_counters(void *arg, unsigned int index, unsigned int port, const u
 
 /* ---- User Capabilities ------------------------------------------------------------------------------------------------ */
 
-static struct own_node *find_ucap(struct separate *s, const char *name)
-{
-	for (struct own_node *u = s->ucaps; u < s->ucaps + MAX_UCAPS; u++)
-		if (u->made && !strcmp(u->config.ibdev, name))
-			return u;
-	return NULL;
-}
-
-static struct own_node *free_ucap(struct separate *s)
-{
-	for (struct own_node *u = s->ucaps; u < s->ucaps + MAX_UCAPS; u++)
-		if (!u->made)
-			return u;
-	return NULL;
-}
-
 /* Do the options name this User Capability? No other one gets a node. */
 static bool is_configured(const struct uvd_options *o, const char *name)
 {
@@ -229,29 +213,18 @@ static int op_ucap(void *arg, const char *name, dev_t *rdev, int *fd)
 	if (ret < 0)
 		return ret;
 	*fd = ret;
-	ret = uvd_sysfs_add_ucap(s->options->sysfs, name, u->node.rdev, s->log);
-	if (ret) {
-		close(*fd);
-		*fd = -1;
-		uvd_node_remove(&u->node);
-		return ret;
-	}
-	snprintf(u->config.ibdev, sizeof(u->config.ibdev), "%s", name);
-	u->made = true;
-	*rdev = u->node.rdev;
+	*rdev = uvd_ucap_find(&s->ucaps, name)->node.rdev;
 	return 0;
 }
 
 static int op_ucap_gone(void *arg, const char *name)
 {
 	struct separate *s = arg;
-	struct own_node *u = find_ucap(s, name);
+	struct uvd_ucap_own *u = uvd_ucap_find(&s->ucaps, name);
 
 	if (!u)
 		return -EINVAL;
-	uvd_sysfs_remove_ucap(s->options->sysfs, name);
-	uvd_node_remove(&u->node);
-	u->made = false;
+	uvd_ucap_end(u, s->options);
 	return 0;
 }
 
@@ -460,12 +433,7 @@ static void clean_up(struct separate *s)
 			uvd_node_hide(&s->nodes[i].node);
 	know_configured(s);
 	s->adapters = (struct uvd_adapters){}; /* the nodes have ended with the process */
-	for (struct own_node *u = s->ucaps; u < s->ucaps + MAX_UCAPS; u++) {
-		if (!u->made)
-			continue;
-		uvd_node_hide(&u->node);
-		op_ucap_gone(s, u->config.ibdev);
-	}
+	uvd_ucaps_end(&s->ucaps, s->options);
 	op_cm_gone(s);
 	uvd_sysfs_destroy(s->options->sysfs);
 }

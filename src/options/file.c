@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The configuration file. */
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +32,13 @@ static void settings_sort(struct setting *settings, unsigned int num)
 	}
 }
 
-/* A section [device N user NAME] or [device N ucap NAME] puts this before the text of `allow` or `quota`, its keys. */
+/*
+ * A section [device N user NAME] or [device N ucap NAME] puts this before the text of `allow` or `quota`, its keys. So does [ucap NAME]
+ * before the text of `ucap-owner` and so on.
+ */
 struct section_subject {
 	char prefix[64]; /* "": another section */
+	bool is_ucap; /* [ucap NAME] */
 };
 
 /* Parses the rest of [device N user NAME], behind N. */
@@ -49,6 +54,21 @@ static bool parse_subject(const char *rest, struct section_subject *subject)
 	return *subject->prefix;
 }
 
+/* Parses NAME of [ucap NAME]. */
+static bool parse_ucap(const char *name, struct section_subject *subject)
+{
+	subject->is_ucap = uvd_ucap_name_ok(name);
+	if (subject->is_ucap)
+		snprintf(subject->prefix, sizeof(subject->prefix), "%s:", name);
+	return subject->is_ucap;
+}
+
+/* Can the key be in this section of a user or of a User Capability? */
+static bool subject_has(const struct section_subject *subject, const struct uvd_option_row *row)
+{
+	return subject->is_ucap ? row->differs_by_ucap : row->text && row->text->differs_by_user;
+}
+
 /*
  * Parses [uverbsd], [limits], [device N], [port N.M], or a section of a device's user or capability. Returns false for any
  * other section.
@@ -61,6 +81,8 @@ static bool parse_section(const char *section, int *device, int *port, struct se
 	*subject = (struct section_subject){};
 	if (!strcmp(section, "uverbsd") || !strcmp(section, "limits"))
 		return true;
+	if (!strncmp(section, "ucap ", 5))
+		return parse_ucap(section + 5, subject);
 	if (sscanf(section, "device %2d%n", device, &end) == 1 &&
 	    (!section[end] || parse_subject(section + end, subject)))
 		return *device >= 0 && *device < UVD_MAX_DEVICES;
@@ -125,7 +147,7 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	if (!parse_section(section, &device, &port, &subject)) {
 		uvd_opt_fail(
 			p, p->line,
-			"[%s] is not a section: use [uverbsd], [limits], [plugin FILE], [device N], [device N user NAME] or [port N.M] (devices from 0, ports from 1)",
+			"[%s] is not a section: use [uverbsd], [limits], [plugin FILE], [device N], [device N user NAME], [ucap NAME] or [port N.M] (devices from 0, ports from 1)",
 			section);
 	} else if (!row || !row->help || row->is_file || row->is_plugin) {
 		/* Ignore an option of the other program: the daemon and `uverbsctl run` can share a file. */
@@ -135,7 +157,11 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	} else if (device >= 0 && (row->scope == UVD_SCOPE_PROGRAM || row->scope == UVD_SCOPE_LIMIT)) {
 		uvd_opt_fail(p, p->line, "`%s` belongs in [%s]", name,
 			     row->scope == UVD_SCOPE_LIMIT ? "limits" : "uverbsd");
-	} else if (*subject.prefix && !(row->text && row->text->differs_by_user)) {
+	} else if (subject.is_ucap && !subject_has(&subject, row)) {
+		uvd_opt_fail(p, p->line,
+			     "`%s` does not belong in [%s]: only `ucap-owner`, `ucap-group` and `ucap-mode` do", name,
+			     section);
+	} else if (*subject.prefix && !subject_has(&subject, row)) {
 		uvd_opt_fail(p, p->line, "`%s` belongs in [device %d]: only `allow` and `quota` can differ by user",
 			     name, device);
 	} else if (port >= 0 && row->scope != UVD_SCOPE_PORT) {

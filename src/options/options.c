@@ -418,6 +418,8 @@ static int options_run_parser(struct parser *p, const struct uvd_help_head *head
 	free(p->settings);
 	if (p->failed)
 		status = 2;
+		if (!p->failed)
+			uvd_option_check_ucap_grants(p);
 	if (status >= 0)
 		uvd_options_free(o);
 	return status;

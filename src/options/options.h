@@ -122,6 +122,7 @@ struct uvd_options {
 	char netlink_alias[PATH_MAX]; /* empty: none */
 	int doorbells; /* enum uvd_doorbell_way */
 	unsigned int busy_poll; /* microseconds */
+	struct uvd_ucap_grants ucap_grants;
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */
 	int first_arg; /* index in argv of the first argument that is not an option */
 };

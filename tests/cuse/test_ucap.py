@@ -8,12 +8,14 @@ import errno
 import fcntl
 import os
 import pathlib
+import signal
 import stat
 import subprocess
+import time
 
 import pytest
 
-from conftest import BUILD, MAPPED, NAMES, NOBODY, STUCK, wait_for
+from conftest import BUILD, MAPPED, NAMES, NOBODY, SEPARATE, STUCK, wait_for
 
 OURS = "uverbsd_port_state"
 DEV, CLASS = pathlib.Path("/dev/infiniband"), pathlib.Path("/run/uverbsd/sysfs/class/infiniband_ucaps")
@@ -56,6 +58,40 @@ def test_whoever_may_open_the_node_gets_what_it_stands_for(start):
     assert client(OURS) == [f"open {OURS} 0", *want]
     assert client(OURS, OURS)[2:] == want
     d.wait_idle()
+
+
+def owner(name):
+    st = os.stat(DEV / name)
+    return st.st_uid, st.st_gid, stat.S_IMODE(st.st_mode)
+
+
+def test_options_grant_a_capability(start):
+    other = "mlx5_perm_ctrl_local"
+    start("--ucaps", f"{OURS}, {other}", "--ucap-owner", f"{OURS}:{NOBODY}", "--ucap-group", "daemon", "--ucap-mode", f"{OURS}:400")
+    assert owner(OURS) == (NOBODY, 1, 0o400) and owner(other) == (0, 1, 0o660)
+    assert client(OURS)[1:3] == ["context 0", "down 0"]
+
+
+def test_grant_survives_a_crash_and_a_restart(start):
+    if not SEPARATE:
+        pytest.skip("one process does not survive its crash")
+    d = start("--ucaps", OURS)
+    os.chown(DEV / OURS, NOBODY, 1)
+    os.chmod(DEV / OURS, 0o640)
+    time.sleep(1)
+    os.kill(d.serving, signal.SIGKILL)
+    wait_for("another engine process", lambda: d.starts() == 2)
+    assert owner(OURS) == (NOBODY, 1, 0o640)
+    assert client(OURS)[1:3] == ["context 0", "down 0"]
+    os.chown(DEV / OURS, 0, 2)
+    device("remove", NAMES[0])
+    device("add", NAMES[0])
+    wait_for("the node", lambda: (DEV / OURS).exists())
+    assert owner(OURS) == (0, 2, 0o640)
+    assert d.status("restart") == {"restart": "begins"}
+    wait_for("another engine process", lambda: d.starts() == 3)
+    assert owner(OURS) == (0, 2, 0o640)
+    assert client(OURS)[0] == f"open {OURS} EACCES"
 
 
 def test_descriptor_that_needed_no_permission_proves_nothing(start):
