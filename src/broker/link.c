@@ -218,6 +218,11 @@ int uvd_link_peer_owners(struct uvd_link *link, pid_t pid, uid_t uid, uid_t *uid
 	return ret ? ret : uvd_owners_unpack(fd, uids, max);
 }
 
+int uvd_link_reload(struct uvd_link *link, int *fd)
+{
+	return ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_RELOAD }, -1, NULL, fd);
+}
+
 int uvd_link_tell(struct uvd_link *link, enum uvd_wire_op op, unsigned int index)
 {
 	return ask_broker(link, &(struct uvd_wire_request){ .op = op, .index = index }, -1, NULL, NULL);

@@ -46,6 +46,8 @@ int uvd_link_cm(struct uvd_link *link, dev_t *rdev, bool *aside, int *fd);
 int uvd_link_plugin(struct uvd_link *link, unsigned int slot, unsigned int nth, const char *name, int *why);
 /* uvd_peer_owners() by the broker, for an engine process. */
 int uvd_link_peer_owners(struct uvd_link *link, pid_t pid, uid_t uid, uid_t *uids, unsigned int max);
+/* Has the broker read its configuration again. */
+int uvd_link_reload(struct uvd_link *link, int *fd);
 /* As the operations of struct uvd_privilege_ops. */
 int uvd_link_queues(struct uvd_link *link, int *fd);
 int uvd_link_backing(struct uvd_link *link, int *number, int *memfd);

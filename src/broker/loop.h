@@ -29,6 +29,7 @@ struct broker {
 	bool dead; /* its first thread has ended, or it is killed */
 	bool killed; /* by us */
 	uint64_t end_by; /* when the engine process must have ended, in ms; 0: it may go on */
+	bool hup; /* SIGHUP has come, and was not passed on */
 	bool asked; /* by SIGTERM or SIGINT, to end the broker itself */
 	uint64_t check_at; /* when adapters are looked for again, in ms */
 	uint64_t starts[MAX_STARTS]; /* ms */
@@ -47,6 +48,8 @@ struct broker {
  * errno: it breaks the protocol, or does not read its answers.
  */
 int uvd_broker_answer(struct broker *b);
+/* serve.c: passes SIGHUP on, if there was one, once the engine process has a handler. */
+void uvd_broker_pass_hup(struct broker *b);
 /* serve.c: serves UVD_WIRE_RESTART. */
 int uvd_broker_restart(struct broker *b);
 

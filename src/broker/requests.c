@@ -198,7 +198,22 @@ static int serve_ready(struct broker *b, struct served *s)
 	int err = b->config->ops->ready(b->config->arg);
 
 	b->ready = b->ready || !err;
+	uvd_broker_pass_hup(b);
 	return err;
+}
+
+static int serve_reload(struct broker *b, struct served *s)
+{
+	if (!b->config->ops->reload || !b->ready)
+		return -EINVAL;
+	return b->config->ops->reload(b->config->arg, &s->fd);
+}
+
+static int serve_alive(struct broker *b, struct served *s)
+{
+	if (b->config->ops->alive)
+		b->config->ops->alive(b->config->arg);
+	return 0;
 }
 
 static int serve_restart(struct broker *b, struct served *s)
@@ -287,6 +302,8 @@ static int (*const serve_rows[UVD_WIRE_OPS])(struct broker *b, struct served *s)
 	[UVD_WIRE_EARS] = serve_ears,
 	[UVD_WIRE_WATCH] = serve_watch,
 	[UVD_WIRE_READY] = serve_ready,
+	[UVD_WIRE_ALIVE] = serve_alive,
+	[UVD_WIRE_RELOAD] = serve_reload,
 	[UVD_WIRE_RESTART] = serve_restart,
 	[UVD_WIRE_LOG_LEVEL] = serve_log_level,
 	[UVD_WIRE_LIFE] = serve_life,

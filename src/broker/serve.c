@@ -127,6 +127,14 @@ static void ask_to_end(struct broker *b)
 	tell_to_end(b);
 }
 
+void uvd_broker_pass_hup(struct broker *b)
+{
+	if (!b->hup || !b->ready || !b->engine || b->dead)
+		return;
+	b->hup = false;
+	kill(b->engine, SIGHUP);
+}
+
 static void on_signals(struct broker *b)
 {
 	struct signalfd_siginfo info;
@@ -134,7 +142,10 @@ static void on_signals(struct broker *b)
 	while (read(b->signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
 			ask_to_end(b);
+		else if (info.ssi_signo == SIGHUP)
+			b->hup = true;
 	}
+	uvd_broker_pass_hup(b);
 	reap_children(b);
 }
 

@@ -48,6 +48,12 @@ struct uvd_broker_ops {
 	 */
 	int (*plugin)(void *arg, unsigned int slot, int64_t nth, const char *name, int *why);
 	int (*ready)(void *arg);
+	/*
+	 * Reads the configuration again. *fd: what the engine process is to know of it; the caller owns it. May be NULL. The engine
+	 * process can ask for it at any time.
+	 */
+	int (*reload)(void *arg, int *fd);
+	void (*alive)(void *arg); /* the engine process's loop runs; may be NULL */
 	void (*leave)(void *arg); /* hides the devices from new clients */
 	/*
 	 * Called after the engine process has died, or is dead and cannot exit. Removes everything that it served,

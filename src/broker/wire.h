@@ -78,6 +78,11 @@ enum uvd_wire_op {
 	UVD_WIRE_BACKING_GONE, /* value: the number */
 	UVD_WIRE_EARS, /* -> fds: an inotify instance that the broker has too, and a file that it watches */
 	UVD_WIRE_WATCH, /* value: the number of memory, which that instance watches from now on -> values: the watch descriptor */
+	/*
+	 * The broker reads its configuration again -> fd: a memfd with what it has (src/daemon/reload.c); -EAGAIN: it was asked for a
+	 * moment ago
+	 */
+	UVD_WIRE_RELOAD,
 	UVD_WIRE_RESTART, /* the broker ends this engine process and starts another */
 	UVD_WIRE_LOG_LEVEL, /* index: enum uvd_log_level, of this engine process and the later ones */
 	UVD_WIRE_LIFE, /* -> values: engine processes before this one; the level of the log */

@@ -27,9 +27,12 @@ static void daemon_on_end(struct ev_loop *loop, struct ev_signal *w, int events)
 	ev_break(loop, EVBREAK_ALL);
 }
 
-/* SIGHUP must not end the daemon. The daemon does not reload its configuration. */
+/* The log has the answer. */
 static void on_hup(struct ev_loop *loop, struct ev_signal *w, int events)
 {
+	struct uvd_daemon *d = w->data;
+
+	json_decref(uvd_fleet_reload(&d->fleet, false));
 }
 
 static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
@@ -43,6 +46,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 		uvd_cuse_tick(d->queues);
 	uvd_daemon_cm_tick(d);
 	uvd_daemon_reap(d);
+	d->machine->tick(d);
 	uvd_fleet_show_counters(&d->fleet, NULL, 0);
 }
 
@@ -177,6 +181,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	d->fleet.addresses = d->addresses;
 	d->fleet.wire = d->wire;
 	d->fleet.machine = options->machine;
+	d->fleet.reload.known = (struct uvd_options *)options;
 	if (!start_loop(d) || !d->machine->begin(d))
 		return false;
 	d->grants = uvd_grants_new(options->grant_fds, d->privilege, d->log);
@@ -272,7 +277,7 @@ static int daemon_serve_alone(const struct uvd_options *options)
 
 int uvd_daemon_main(const struct uvd_options *options)
 {
-	return options->separate ? uvd_daemon_separate(options) : daemon_serve_alone(options);
+	return options->separate || options->engine ? uvd_daemon_separate(options) : daemon_serve_alone(options);
 }
 
 int uvd_daemon_facts(void)

@@ -19,11 +19,7 @@
 #include "daemon/internal.h"
 #include "util/util.h"
 
-/*
- * Copies the configuration file for all engine processes: a later change takes effect at the next start of the broker.
- * Returns a memfd; or -1, also if it is no regular file: the broker has read it once already.
- */
-static int image_copy_config(const char *path)
+int uvd_image_copy_config(const char *path)
 {
 	int from = open(path[0] ? path : "/dev/null", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	int to = memfd_create("uverbsd.conf", MFD_CLOEXEC);
@@ -52,7 +48,7 @@ bool uvd_image_init(struct uvd_image *p, const struct uvd_options *options, stru
 	p->options = options;
 	p->exe = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 	err = errno;
-	p->config = image_copy_config(options->config);
+	p->config = uvd_image_copy_config(options->config);
 	if (p->exe >= 0 && p->config >= 0)
 		return true;
 	if (p->exe < 0)
@@ -72,6 +68,12 @@ void uvd_image_fini(struct uvd_image *p)
 		close(p->exe);
 	if (p->config >= 0)
 		close(p->config);
+}
+
+void uvd_image_set_config(struct uvd_image *p, int config)
+{
+	close(p->config);
+	p->config = config;
 }
 
 /* Opens the installed program. Refuses it if another user can replace it, as root executes it. */

@@ -103,6 +103,8 @@ struct uvd_daemon {
 	_Atomic bool queues_lost;
 	struct uvd_doorbells *doorbells; /* their reader; NULL: doorbells are calls */
 	struct uvd_daemon_cm cm;
+	bool stale
+		[UVD_MAX_DEVICES]; /* used by uvd_machine_broker: the broker's configuration with this index is no more that of `options` */
 	int status; /* the exit status */
 	unsigned int restarts; /* how many engine processes were before this one */
 };
@@ -149,11 +151,29 @@ bool uvd_daemon_paths_are_ours(const struct uvd_options *options, struct uvd_log
 
 /* ---- announce.c -------------------------------------------------------------------------------------------------- */
 
-/* Takes over NOTIFY_SOCKET from the environment. */
+/* Takes over NOTIFY_SOCKET and the watchdog's variables from the environment. */
 void uvd_announce_init(struct uvd_announce *a, const struct uvd_options *options);
 /* Writes the pid file and tells systemd, once. 0 or a negative errno, logged. */
 int uvd_announce_ready(struct uvd_announce *a, struct uvd_log *log);
 void uvd_announce_end(struct uvd_announce *a);
+/* Call it when the loop that serves has just run: a sign of life for systemd's watchdog, once the daemon is ready. */
+void uvd_announce_alive(const struct uvd_announce *a);
+
+/* ---- netlink.c ----------------------------------------------------------------------------------------------------- */
+
+extern const char uvd_netlink_alias[]; /* contrib/modprobe.d/uverbsd.conf */
+/*
+ * Writes the alias if it is asked for and the machine has no adapter. The log says if the kernel answers on the socket. Returns 0 or a
+ * negative errno, logged.
+ */
+int uvd_netlink_begin(struct uvd_netlink *n, const struct uvd_options *options, struct uvd_log *log);
+/*
+ * Call it a few times a second: an adapter can appear, and removes the alias. Returns true if devices of the kernel have come or
+ * gone: an overlay has to be mounted anew.
+ */
+bool uvd_netlink_check(struct uvd_netlink *n, struct uvd_log *log);
+/* Removes the alias. *n may be zeros: uvd_netlink_begin() was not called. */
+void uvd_netlink_end(struct uvd_netlink *n);
 
 /* ---- machine_local.c, machine_broker.c ----------------------------------------------------------------------------- */
 
@@ -168,6 +188,8 @@ struct uvd_machine_ops {
 	bool (*begin)(struct uvd_daemon *d);
 	/* Called when every device is served and published. */
 	int (*ready)(struct uvd_daemon *d);
+	/* Called by the loop twice a second: it serves. */
+	void (*tick)(struct uvd_daemon *d);
 	/* Takes away all that is published. */
 	void (*leave)(struct uvd_daemon *d);
 	/* The last call: frees d->privilege. */
@@ -196,6 +218,9 @@ struct uvd_machine_ops {
 	void (*remove_ucap)(struct uvd_daemon *d, const char *name);
 	int (*add_cm)(struct uvd_daemon *d, dev_t rdev);
 	void (*remove_cm)(struct uvd_daemon *d);
+	/* struct uvd_fleet_ops.read_again */
+	int (*read_again)(struct uvd_daemon *d, struct uvd_options *next, char ignored[UVD_RELOAD_NAMES],
+			  char error[UVD_RELOAD_ERROR]);
 	/* Begins to replace this process by another one. -EOPNOTSUPP: it cannot. */
 	int (*restart)(struct uvd_daemon *d);
 	/* Has the other process, and later ones, log up to this level. Returns 0 or a negative errno. */
@@ -226,6 +251,62 @@ bool uvd_slots_place(const struct uvd_slots *slots);
  */
 int uvd_slots_fill(struct uvd_slots *slots, const struct uvd_options *options, unsigned int slot, int64_t nth,
 		   const char *name, char error[UVD_PLUGIN_ERROR]);
+
+/* ---- reload.c ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Reads the file again. start: the options of the start, with which it compares those that cannot change. Returns the descriptor of a copy of the file, which the caller owns, and *next; or -1, and error says why.
+ */
+int uvd_reload_read(const struct uvd_options *start, struct uvd_options *next, char ignored[UVD_RELOAD_NAMES],
+		    char error[UVD_RELOAD_ERROR]);
+/* The broker reads the file no more often than that. */
+enum { UVD_RELOAD_MS = 50 };
+
+/* What the broker has read. */
+struct uvd_reload_conf {
+	const struct uvd_options *start; /* the options of the start */
+	const struct uvd_options *latest; /* whose devices and grants hold now: those, or those that were read again */
+	struct uvd_options *owned; /* latest, if it was read again */
+	uint64_t tried_ns; /* when that was tried last */
+};
+
+/*
+ * Reads the file again, for an engine process. That asks for an administrator or after SIGHUP, which the broker cannot verify, so -EAGAIN:
+ * the last time was a moment ago. Returns 0, and *fd is a memfd with what the engine process is to know; or a negative errno. *config: the
+ * copy of the file that holds now, which the caller owns; or -1: nothing has changed.
+ */
+int uvd_reload_serve(struct uvd_reload_conf *c, int *config, int *fd);
+void uvd_reload_fini(struct uvd_reload_conf *c);
+/* Unpacks it. Returns as read_again(). Closes fd. */
+int uvd_reload_unpack(int fd, struct uvd_options *next, char ignored[UVD_RELOAD_NAMES], char error[UVD_RELOAD_ERROR]);
+
+/* ---- ucaps.c ------------------------------------------------------------------------------------------------------- */
+
+/* The broker's nodes of User Capabilities. */
+struct uvd_ucap_nodes {
+	struct uvd_ucap_own {
+		struct uvd_node node; /* if made */
+		bool made;
+		struct uvd_ucap_grant grant; /* of the node, or of the last one; its name is empty: there was none */
+	} list[64];
+};
+
+/* Gives the node its owner, group and mode. Returns 0 or a negative errno, logged. */
+int uvd_ucap_permit(const struct uvd_node *node, const struct uvd_ucap_grant *grant, struct uvd_log *log);
+/* Returns the node of this name, or NULL. */
+struct uvd_ucap_own *uvd_ucap_find(struct uvd_ucap_nodes *nodes, const char *name);
+/* Makes the node by make(), as uvd_node_make_ucap(), and publishes it. Returns its channel or a negative errno. */
+int uvd_ucap_make(struct uvd_ucap_nodes *nodes, const char *name, const char *sysfs,
+		  const struct uvd_ucap_grants *grants, const struct uvd_node_orphans *orphans,
+		  int (*make)(void *arg, struct uvd_node *node), void *arg, struct uvd_log *log);
+void uvd_ucap_end(struct uvd_ucap_own *u, const struct uvd_options *options);
+/* The same for all, which the engine process may still serve. */
+void uvd_ucaps_end(struct uvd_ucap_nodes *nodes, const struct uvd_options *options);
+/* Remembers the owners and modes that the nodes have now. The kernel removes a node with the process that serves it. */
+void uvd_ucaps_look(struct uvd_ucap_nodes *nodes);
+/* The options have changed: those nodes whose grant differs get the new one. */
+void uvd_ucaps_grant(struct uvd_ucap_nodes *nodes, const struct uvd_ucap_grants *before,
+		     const struct uvd_ucap_grants *now, struct uvd_log *log);
 
 /* ---- adapter.c: the broker's side of --backend verbs -------------------------------------------------------------- */
 
@@ -271,6 +352,13 @@ struct uvd_image {
 /* Call it at the start, while /proc/self/exe still has the name of the program. Returns false; the log says why. */
 bool uvd_image_init(struct uvd_image *p, const struct uvd_options *options, struct uvd_log *log);
 void uvd_image_fini(struct uvd_image *p);
+/*
+ * Copies the configuration file, for all engine processes until the next copy. path: "": none. Returns a memfd; or -1, also if it is no
+ * regular file.
+ */
+int uvd_image_copy_config(const char *path);
+/* The next engine process reads this copy, which is the image's from now on. */
+void uvd_image_set_config(struct uvd_image *p, int config);
 /* Makes the next engine process execute the program that is installed now. */
 void uvd_image_update(struct uvd_image *p, struct uvd_log *log);
 /* Becomes the engine process, or returns an exit status; then the log says why. */

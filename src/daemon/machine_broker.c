@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* An engine process has the broker change the machine. The broker knows devices by their index. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "control/control.h"
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
+#include "util/util.h"
 
 static struct uvd_link *machine_link(const struct uvd_daemon *d)
 {
@@ -28,14 +30,14 @@ static int by_broker_ready(struct uvd_daemon *d)
 	return uvd_link_tell(machine_link(d), UVD_WIRE_READY, 0);
 }
 
-/* The broker does so when this process has ended. */
-static void by_broker_leave(struct uvd_daemon *d)
 /* The broker tells systemd. It looks at netlink itself. */
 static void by_broker_tick(struct uvd_daemon *d)
 {
 	uvd_link_tell(machine_link(d), UVD_WIRE_ALIVE, 0);
 }
 
+/* The broker does so when this process has ended. */
+static void by_broker_leave(struct uvd_daemon *d)
 {
 }
 
@@ -43,13 +45,21 @@ static void by_broker_end(struct uvd_daemon *d)
 {
 }
 
-/* A configured device has its index in the options. The broker is told of any other one, and chooses the index. */
+/*
+ * A configured device has its index in the options, until a reload has changed it. The broker is told of any other one, and chooses the
+ * index.
+ */
 static int by_broker_add(struct uvd_daemon *d, const struct uvd_device_config *config)
 {
+	int ret;
+
 	for (unsigned int i = 0; i < d->options->num_devices; i++)
-		if (!strcmp(d->options->devices[i].ibdev, config->ibdev))
+		if (!d->stale[i] && !strcmp(d->options->devices[i].ibdev, config->ibdev))
 			return (int)i;
-	return uvd_link_add(machine_link(d), config);
+	ret = uvd_link_add(machine_link(d), config);
+	if (ret >= 0 && ret < (int)d->options->num_devices)
+		d->stale[ret] = true;
+	return ret;
 }
 
 static int by_broker_open_adapter(struct uvd_daemon *d, unsigned int index)
@@ -116,6 +126,21 @@ static void by_broker_remove_cm(struct uvd_daemon *d)
 	uvd_link_tell(machine_link(d), UVD_WIRE_CM_GONE, 0);
 }
 
+static int by_broker_read_again(struct uvd_daemon *d, struct uvd_options *next, char ignored[UVD_RELOAD_NAMES],
+				char error[UVD_RELOAD_ERROR])
+{
+	int fd = -1, err = uvd_link_reload(machine_link(d), &fd);
+
+	if (err == -EAGAIN) {
+		usleep((UVD_RELOAD_MS + 1) * 1000);
+		err = uvd_link_reload(machine_link(d), &fd);
+	}
+	if (!err && fd >= 0)
+		return uvd_reload_unpack(fd, next, ignored, error);
+	snprintf(error, UVD_RELOAD_ERROR, "the daemon is starting, or ending: %s", uvd_errno_name(err));
+	return -1;
+}
+
 /* The broker ends this process by a signal. */
 static int by_broker_restart(struct uvd_daemon *d)
 {
@@ -131,6 +156,7 @@ const struct uvd_machine_ops uvd_machine_broker = {
 	.clients = &uvd_cuse_clients_remote,
 	.begin = by_broker_begin,
 	.ready = by_broker_ready,
+	.tick = by_broker_tick,
 	.leave = by_broker_leave,
 	.end = by_broker_end,
 	.add = by_broker_add,
@@ -145,6 +171,7 @@ const struct uvd_machine_ops uvd_machine_broker = {
 	.remove_ucap = by_broker_remove_ucap,
 	.add_cm = by_broker_add_cm,
 	.remove_cm = by_broker_remove_cm,
+	.read_again = by_broker_read_again,
 	.restart = by_broker_restart,
 	.log_level = by_broker_log_level,
 	.pid = getppid,

@@ -140,6 +140,17 @@ static void here_remove_cm(struct uvd_daemon *d)
 	uvd_sysfs_remove_cm(d->options->sysfs);
 }
 
+static int here_read_again(struct uvd_daemon *d, struct uvd_options *next, char ignored[UVD_RELOAD_NAMES],
+			   char error[UVD_RELOAD_ERROR])
+{
+	int fd = uvd_reload_read(d->options, next, ignored, error);
+
+	if (fd < 0)
+		return -1;
+	close(fd);
+	return 0;
+}
+
 static int here_restart(struct uvd_daemon *d)
 {
 	return -EOPNOTSUPP;
@@ -155,6 +166,7 @@ const struct uvd_machine_ops uvd_machine_local = {
 	.clients = &uvd_cuse_clients_local,
 	.begin = here_begin,
 	.ready = here_ready,
+	.tick = here_tick,
 	.leave = here_leave,
 	.end = here_end,
 	.add = here_add,
@@ -169,8 +181,8 @@ const struct uvd_machine_ops uvd_machine_local = {
 	.remove_ucap = here_remove_ucap,
 	.add_cm = here_add_cm,
 	.remove_cm = here_remove_cm,
+	.read_again = here_read_again,
 	.restart = here_restart,
 	.log_level = here_log_level,
 	.pid = getpid,
 };
-	.tick = here_tick,

@@ -360,6 +360,23 @@ static json_t *daemon_remove_asked(void *arg, struct uvd_fleet_place *place)
 	return NULL;
 }
 
+static int daemon_read_again(void *arg, struct uvd_options *next, char ignored[UVD_RELOAD_NAMES],
+			     char error[UVD_RELOAD_ERROR])
+{
+	struct uvd_daemon *d = arg;
+
+	return d->machine->read_again(d, next, ignored, error);
+}
+
+static void daemon_forget(void *arg, const char *ibdev)
+{
+	struct uvd_daemon *d = arg;
+
+	for (unsigned int i = 0; i < d->options->num_devices; i++)
+		if (!strcmp(d->options->devices[i].ibdev, ibdev))
+			d->stale[i] = true;
+}
+
 static void daemon_settle(void *arg)
 {
 	uvd_daemon_reap(arg);
@@ -379,6 +396,8 @@ const struct uvd_fleet_ops uvd_daemon_fleet_ops = {
 	.remove = daemon_remove,
 	.removed = daemon_remove_asked,
 	.number_taken = daemon_number_taken,
+	.read_again = daemon_read_again,
+	.forget = daemon_forget,
 	.settle = daemon_settle,
 	.show_counters = daemon_show_counters,
 	.status = uvd_daemon_status,

@@ -30,16 +30,18 @@ struct own_node {
 
 struct separate {
 	const struct uvd_options *options;
+	struct uvd_reload_conf conf; /* its devices and grants hold now */
+	unsigned int num_configured; /* devices that the engine process which runs has in its options */
 	struct uvd_log *log;
 	struct uvd_node_orphans orphans;
 	int control;
 	struct uvd_image image;
 	struct uvd_slots slots; /* of the engine process that runs */
 	struct uvd_announce announce;
+	struct uvd_netlink netlink;
 	struct uvd_adapters adapters; /* of the engine process that runs */
 	struct own_node nodes[UVD_MAX_DEVICES]; /* by the device's index: first those of the options */
-	struct uvd_netlink netlink;
-	struct own_node ucaps[MAX_UCAPS];
+	struct uvd_ucap_nodes ucaps;
 	struct own_node cm; /* rdma_cm */
 	/* All channels that may still be served: a removed device keeps its channel while files are open. */
 	struct channel {
@@ -104,10 +106,11 @@ static void know_configured(struct separate *s)
 	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++) {
 		struct own_node *n = &s->nodes[i];
 
-		*n = (struct own_node){ .known = i < s->options->num_devices };
+		*n = (struct own_node){ .known = i < s->conf.latest->num_devices };
 		if (n->known)
-			n->config = s->options->devices[i];
+			n->config = s->conf.latest->devices[i];
 	}
+	s->num_configured = s->conf.latest->num_devices;
 }
 
 static int op_node(void *arg, unsigned int index, int *number, dev_t *rdev, int *fd)
@@ -203,13 +206,11 @@ static bool is_configured(const struct uvd_options *o, const char *name)
 static int op_ucap(void *arg, const char *name, dev_t *rdev, int *fd)
 {
 	struct separate *s = arg;
-	struct own_node *u = free_ucap(s);
-	int ret;
+	int ret = uvd_ucap_name_ok(name) && is_configured(s->conf.latest, name)
+			  ? uvd_ucap_make(&s->ucaps, name, s->options->sysfs, &s->conf.latest->ucap_grants, &s->orphans,
+					  make_channel, s, s->log)
+			  : -EINVAL;
 
-	if (!uvd_ucap_name_ok(name) || !is_configured(s->options, name) || find_ucap(s, name) || !u)
-		return -EINVAL;
-	/* CUSE and udev decide mode and group. */
-	ret = uvd_node_make_ucap(&u->node, name, &s->orphans, make_channel, s, s->log);
 	if (ret < 0)
 		return ret;
 	*fd = ret;
@@ -288,9 +289,6 @@ static int set_lost(struct separate *s, const struct own_node *n, unsigned int p
 	struct uvd_device_config shown = n->config;
 
 	if (!port || port > shown.num_ports)
-	if (uvd_netlink_check(&s->netlink, s->log) && s->options->overlay)
-		uvd_sysfs_overlay(s->options->sysfs, s->log);
-	uvd_ucaps_look(&s->ucaps);
 		return -EINVAL;
 	shown.ips.lost = now->ips.lost;
 	shown.ports[port - 1].lost_gids = now->ports[port - 1].lost_gids;
@@ -317,6 +315,9 @@ static void op_check(void *arg, pid_t engine)
 	struct separate *s = arg;
 
 	uvd_adapters_check(&s->adapters, engine);
+	if (uvd_netlink_check(&s->netlink, s->log) && s->options->overlay)
+		uvd_sysfs_overlay(s->options->sysfs, s->log);
+	uvd_ucaps_look(&s->ucaps);
 }
 
 /* Do the options name this adapter? The engine process gets no other one. */
@@ -331,23 +332,26 @@ static bool is_configured_adapter(const struct uvd_options *o, const char *hca)
 /* ---- devices that were not configured --------------------------------------------------------------------------------- */
 
 /*
- * Returns the place that a device of this name had, or a free one; never that of a configured device. NULL: no place
- * is free, or a device of this name has a node or is configured.
+ * Returns the place that a device of this name had, or a free one; one of a configured device only if there is no other. NULL: no place
+ * is free, or a device of this name has a node.
  */
 static struct own_node *place_for(struct separate *s, const char *ibdev)
 {
-	struct own_node *place = NULL;
+	struct own_node *place = NULL, *configured = NULL;
 
 	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++) {
 		struct own_node *n = &s->nodes[i];
-		bool same = n->known && !strcmp(n->config.ibdev, ibdev);
 
-		if (same && (n->made || i < s->options->num_devices))
-			return NULL;
-		if (i >= s->options->num_devices && !n->made && (same || !place))
+		if (n->known && !strcmp(n->config.ibdev, ibdev))
+			return n->made ? NULL : n;
+		if (n->made)
+			continue;
+		if (i < s->num_configured)
+			configured = n;
+		else if (!place)
 			place = n;
 	}
-	return place;
+	return place ? place : configured;
 }
 
 /*
@@ -360,18 +364,11 @@ static int op_add(void *arg, const struct uvd_device_config *device)
 	struct own_node *n;
 
 	if (!uvd_options_device_ok(s->options->names, device))
-static void op_alive(void *arg)
-{
-	struct separate *s = arg;
-
-	uvd_announce_alive(&s->announce);
-}
-
 		return -EINVAL;
-	if (!strcmp(device->backend, "verbs") && !is_configured_adapter(s->options, device->hca))
+	if (!strcmp(device->backend, "verbs") && !is_configured_adapter(s->conf.latest, device->hca))
 		return -EACCES;
 	for (unsigned int i = 0; i < device->ucaps.num; i++)
-		if (!is_configured(s->options, device->ucaps.names[i]))
+		if (!is_configured(s->conf.latest, device->ucaps.names[i]))
 			return -EPERM;
 	n = place_for(s, device->ibdev);
 	if (!n)
@@ -388,6 +385,13 @@ static int op_ready(void *arg)
 	int err = s->options->overlay ? uvd_sysfs_overlay(s->options->sysfs, s->log) : 0;
 
 	return err ? err : uvd_announce_ready(&s->announce, s->log);
+}
+
+static void op_alive(void *arg)
+{
+	struct separate *s = arg;
+
+	uvd_announce_alive(&s->announce);
 }
 
 static void op_leave(void *arg)
@@ -471,6 +475,19 @@ static int op_plugin(void *arg, unsigned int slot, int64_t nth, const char *name
 	return err;
 }
 
+static int op_reload(void *arg, int *fd)
+{
+	struct separate *s = arg;
+	const struct uvd_ucap_grants before = s->conf.latest->ucap_grants;
+	int config = -1, ret = uvd_reload_serve(&s->conf, &config, fd);
+
+	if (config < 0)
+		return ret;
+	uvd_ucaps_grant(&s->ucaps, &before, &s->conf.latest->ucap_grants, s->log);
+	uvd_image_set_config(&s->image, config);
+	return ret;
+}
+
 static const struct uvd_broker_ops broker_ops = {
 	.node = op_node,
 	.add = op_add,
@@ -486,8 +503,9 @@ static const struct uvd_broker_ops broker_ops = {
 	.ucap_gone = op_ucap_gone,
 	.cm = op_cm,
 	.cm_gone = op_cm_gone,
-	uvd_sysfs_overlay_undo(s->options->sysfs); /* by a process that was killed: numbers there would be taken */
 	.ready = op_ready,
+	.alive = op_alive,
+	.reload = op_reload,
 	.leave = op_leave,
 	.renew = op_renew,
 };
@@ -500,6 +518,7 @@ static int start_broker(struct separate *s, bool *is_engine)
 	int status = 1;
 
 	know_configured(s);
+	uvd_sysfs_overlay_undo(s->options->sysfs); /* by a process that was killed: numbers there would be taken */
 	uvd_sysfs_each_orphan(s->options->sysfs, separate_abort_orphan, s);
 	if (uvd_slots_renew(&s->slots, s->log) || uvd_sysfs_create(s->options->sysfs, s->log))
 		return 1;
@@ -561,12 +580,16 @@ int uvd_daemon_separate(const struct uvd_options *options)
 	if (s && options->engine) {
 		status = uvd_engine_main(options, log);
 	} else if (s) {
-		*s = (struct separate){ .options = options, .log = log, .image = { .exe = -1, .config = -1 } };
+		*s = (struct separate){ .options = options,
+					.conf = { options, options },
+					.log = log,
+					.image = { .exe = -1, .config = -1 } };
 		uvd_announce_init(&s->announce, options);
 		if (uvd_broker_may_run(log) && uvd_daemon_paths_are_ours(options, log) &&
 		    uvd_image_init(&s->image, options, log))
 			status = serve_as_broker(s);
 		uvd_image_fini(&s->image);
+		uvd_reload_fini(&s->conf);
 	}
 	free(s);
 	uvd_log_free(log);

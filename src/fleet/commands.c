@@ -26,7 +26,7 @@ static json_t *device_tried(struct uvd_fleet *f, const char *ibdev, uint64_t rep
  * Makes a device with the texts of its options. A removed device may have the same name: if the new one
  * cannot be made, the name keeps what it had.
  */
-static json_t *device_try(struct uvd_fleet *f, const struct uvd_options *o)
+json_t *uvd_fleet_try(struct uvd_fleet *f, const struct uvd_options *o)
 {
 	const struct uvd_device_config *config = &o->devices[0];
 	struct uvd_device_text *texts = uvd_engine_texts_take(f->engine, config->ibdev);
@@ -86,7 +86,7 @@ static json_t *device_make(struct uvd_fleet *f, char **words, int num)
 
 	if (answer)
 		return answer;
-	answer = device_try(f, &o);
+	answer = uvd_fleet_try(f, &o);
 	uvd_options_free(&o);
 	return answer;
 }

@@ -48,6 +48,7 @@ void uvd_fleet_end(struct uvd_fleet *f)
 	uvd_lock(&f->lock);
 	f->ended = true;
 	uvd_unlock(&f->lock);
+	uvd_fleet_reload_end(f);
 	uvd_fleet_addresses_close(f);
 	uvd_fleet_wire_close(&f->wire);
 	uvd_control_traces_free(f->traces);
@@ -83,6 +84,9 @@ json_t *uvd_fleet_answer(void *fleet, const char *command, bool may_change)
 		return f->ops->status(f->arg);
 	if (!strncmp(command, "log-level ", 10))
 		return fleet_log_level(f, command + 10, may_change);
+	if (!strcmp(command, "reload"))
+		return may_change ? uvd_fleet_reload(f, true)
+				  : uvd_control_refuse("only root and the user that serves the device may do that");
 	if (!strcmp(command, "accounts"))
 		return uvd_control_accounts(f->control, f->engine->accounts);
 	if (uvd_control_is_plugin(command))

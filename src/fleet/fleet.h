@@ -62,6 +62,14 @@ struct uvd_fleet_ops {
 	void (*settle)(void *arg); /* frees what removed devices need no more. NULL: there is nothing */
 	/* Brings the files of the counters of this port up to date, which place->shown has. On the thread of uvd_fleet_show_counters(). */
 	void (*show_counters)(void *arg, struct uvd_fleet_place *place, unsigned int port, const uint64_t *values);
+	/*
+	 * Reads the configuration again. Returns 0: next has its devices with their texts, and the caller frees it; ignored has the names of
+	 * options that differ and stay as they are. Returns -1: error says why. NULL: there is none.
+	 */
+	int (*read_again)(void *arg, struct uvd_options *next, char ignored[UVD_RELOAD_NAMES],
+			  char error[UVD_RELOAD_ERROR]);
+	/* The configuration has no more what it had of this device. NULL: nobody needs to know. */
+	void (*forget)(void *arg, const char *ibdev);
 	json_t *(*status)(void *arg); /* answers `status`, or NULL: later */
 	/* Stores the name of a process's program, or "". On any thread; may block. */
 	void (*program)(void *arg, pid_t pid, char *name, size_t size);
@@ -84,6 +92,18 @@ struct uvd_fleet_addresses {
 	unsigned int num_seen;
 };
 
+/* A configuration that is read again (reload.c). */
+struct uvd_fleet_reload {
+	struct uvd_options *known; /* those devices that were configured last */
+	bool owned; /* known is the fleet's */
+	struct uvd_options *next; /* NULL: no reload is under way */
+	bool adds[UVD_MAX_DEVICES]; /* of those, once the former ones are removed */
+	json_t *answer;
+	unsigned long asker; /* the number for uvd_control_finish(); 0: nobody has asked */
+	unsigned int looks; /* since the removals have begun */
+	struct ev_timer timer;
+};
+
 struct uvd_fleet {
 	struct uvd_engine *engine;
 	struct uvd_log *log;
@@ -104,6 +124,7 @@ struct uvd_fleet {
 	struct uvd_control_plugins *plugins;
 	struct uvd_control_traces *traces;
 	struct uvd_control_meters *meters;
+	struct uvd_fleet_reload reload; /* `known` is set before the first device is added */
 };
 
 /*
@@ -138,6 +159,12 @@ struct uvd_device *uvd_fleet_leave(struct uvd_fleet_place *place);
 void uvd_fleet_show_counters(struct uvd_fleet *f, const char *ibdev, unsigned int port);
 /* Returns device number i of those that serve, or NULL after the last one. No reference. A function for uvd_control_port(). */
 struct uvd_device *uvd_fleet_device(void *fleet, unsigned int i);
+
+/*
+ * Reads the configuration again, and adds, replaces and removes the devices that it says. Returns the refusal, whose reference is the
+ * caller's; or NULL: it has begun, and if it is asked for by a command the answer comes later.
+ */
+json_t *uvd_fleet_reload(struct uvd_fleet *f, bool asked);
 
 /* A function for uvd_control_new(): answers all commands. fleet: a struct uvd_fleet that has begun. */
 json_t *uvd_fleet_answer(void *fleet, const char *command, bool may_change);

@@ -25,6 +25,12 @@ void uvd_fleet_addresses_close(struct uvd_fleet *f);
 /* commands.c: the command `device`. NULL: it is another one, or the answer comes later. */
 json_t *uvd_fleet_device_command(struct uvd_fleet *f, const char *command, bool may_change);
 
+/* Makes the device of the options with its texts, as `device add`. */
+json_t *uvd_fleet_try(struct uvd_fleet *f, const struct uvd_options *o);
+
+/* reload.c: ends a reload that is under way. */
+void uvd_fleet_reload_end(struct uvd_fleet *f);
+
 /* ---- replug.c ---- */
 
 void uvd_fleet_replug_init(struct uvd_fleet *f);

@@ -203,7 +203,7 @@ void uvd_options_read_file(struct parser *p)
 {
 	int line;
 
-	p->file = fopen(p->o->config, "re");
+	p->file = p->again ? fdopen(fcntl(p->fd, F_DUPFD_CLOEXEC, 0), "r") : fopen(p->o->config, "re");
 	if (!p->file) {
 		uvd_opt_fail(p, 0, "%s: %s", p->o->config, uvd_errno_name(errno));
 		return;

@@ -107,6 +107,10 @@ struct parser {
 	int line;
 	FILE *file;
 	bool failed;
+	/* The file is read again, from `fd`: errors go to `error`. NULL: it is the first time. */
+	const struct uvd_options *again;
+	int fd;
+	char *error;
 };
 
 /* Reports an error and its place on stderr. Reports only the first error. */
@@ -213,5 +217,21 @@ extern const struct uvd_option_text_kind uvd_option_filter, uvd_option_allow, uv
 const char *uvd_options_add_text(struct uvd_options *o, const struct uvd_option_text_kind *kind, unsigned int device,
 				 const char *text);
 void uvd_options_free_texts(struct uvd_options *o);
+
+/* ---- again.c --------------------------------------------------------------------------------------------------------- */
+
+/* Notes the settings of the program in p->o->said. */
+void uvd_option_say(struct parser *p);
+void uvd_options_free_said(struct uvd_options *o);
+/* options.c: parses by *p, whose `o` it fills. Returns -1 or an exit status. */
+int uvd_options_run_parser(struct parser *p, const struct uvd_help_head *head, int argc, char **argv);
+
+/* ---- ucaps.c --------------------------------------------------------------------------------------------------------- */
+
+const char *uvd_option_set_ucap_owner(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_ucap_group(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_option_set_ucap_mode(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+/* Fails if an option names a User Capability that no device creates. */
+void uvd_option_check_ucap_grants(struct parser *p);
 
 #endif

@@ -27,14 +27,20 @@ void uvd_opt_fail(struct parser *p, int line, const char *fmt, ...)
 	if (p->failed)
 		return;
 	p->failed = true;
-	if (line)
-		fprintf(stderr, "%s:%d: ", p->o->config, line);
-	else
-		fprintf(stderr, "%s: ", p->name);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	if (p->again) {
+		int len = line ? snprintf(p->error, UVD_RELOAD_ERROR, "%s:%d: ", p->o->config, line) : 0;
+
+		vsnprintf(p->error + len, UVD_RELOAD_ERROR - len, fmt, ap);
+	} else {
+		if (line)
+			fprintf(stderr, "%s:%d: ", p->o->config, line);
+		else
+			fprintf(stderr, "%s: ", p->name);
+		vfprintf(stderr, fmt, ap);
+		fputc('\n', stderr);
+	}
 	va_end(ap);
-	fputc('\n', stderr);
 }
 
 void uvd_setting_add(struct parser *p, const struct uvd_option_row *row, const char *text, int device, int port,
@@ -376,7 +382,7 @@ static void open_plugins(struct parser *p)
 	p->plugins = p->o->names;
 }
 
-static int options_run_parser(struct parser *p, const struct uvd_help_head *head, int argc, char **argv)
+int uvd_options_run_parser(struct parser *p, const struct uvd_help_head *head, int argc, char **argv)
 {
 	struct uvd_options *o = p->o;
 	unsigned int i;
@@ -385,6 +391,7 @@ static int options_run_parser(struct parser *p, const struct uvd_help_head *head
 	options_set_defaults(o, p->program);
 	if (p->wire)
 		o->wire = *p->wire;
+	o->wire_is_known = p->again;
 	if (p->machine)
 		o->machine = *p->machine;
 	o->machine_is_known = p->machine;
@@ -393,6 +400,7 @@ static int options_run_parser(struct parser *p, const struct uvd_help_head *head
 	status = read_command_line(p, head, argc, argv);
 	if (status < 0) {
 		put_file_first(p);
+		uvd_option_say(p);
 		apply_program(p);
 		uvd_option_machine_look(p);
 		default_engine_user(p);
@@ -411,6 +419,8 @@ static int options_run_parser(struct parser *p, const struct uvd_help_head *head
 		if (!p->failed)
 			check_adapters(p);
 		if (!p->failed)
+			uvd_option_check_ucap_grants(p);
+		if (!p->failed)
 			check_wire(p);
 	}
 	for (i = 0; i < p->num_settings; i++)
@@ -418,8 +428,6 @@ static int options_run_parser(struct parser *p, const struct uvd_help_head *head
 	free(p->settings);
 	if (p->failed)
 		status = 2;
-		if (!p->failed)
-			uvd_option_check_ucap_grants(p);
 	if (status >= 0)
 		uvd_options_free(o);
 	return status;
@@ -444,7 +452,7 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, int (*can
 		.checks_names = true,
 	};
 
-	return options_run_parser(&p, head, argc, argv);
+	return uvd_options_run_parser(&p, head, argc, argv);
 }
 
 int uvd_options_parse_device(struct uvd_options *o, const struct uvd_option_place *place, int argc, char **argv)
@@ -464,7 +472,7 @@ int uvd_options_parse_device(struct uvd_options *o, const struct uvd_option_plac
 		.first_nth = place->nth,
 	};
 
-	if (options_run_parser(&p, NULL, argc, argv) >= 0)
+	if (uvd_options_run_parser(&p, NULL, argc, argv) >= 0)
 		return -1;
 	if (o->num_devices == 1 && o->first_arg == argc && !o->num_plugins)
 		return 0;
@@ -477,6 +485,7 @@ void uvd_options_free(struct uvd_options *o)
 {
 	free(o->devices);
 	o->devices = NULL;
+	uvd_options_free_said(o);
 	uvd_options_free_texts(o);
 	uvd_options_free_plugins(o);
 }

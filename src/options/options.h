@@ -53,6 +53,12 @@ struct uvd_option_text {
 	char *text;
 };
 
+/* An option that was set. */
+struct uvd_option_said {
+	const char *name;
+	char *text;
+};
+
 /* The wire that the devices of backend `soft` are on. All devices of an engine have the same addresses. */
 struct uvd_wire_options {
 	unsigned int num; /* 0: other hosts cannot be reached */
@@ -71,6 +77,21 @@ struct uvd_option_machine {
 	bool maps_queues; /* clients can map the devices' queues */
 	bool has_ipv6; /* the machine has the address ::1 */
 	int unmapped; /* why clients of a daemon cannot map queues: a negative errno; 0: it was not asked for */
+};
+
+enum { UVD_MAX_UCAP_GRANTS = 64, UVD_UCAP_MODE_DEFAULT = 010000 };
+
+/* The owner and the mode of User Capabilities' nodes. */
+struct uvd_ucap_grant {
+	char name[UVD_UCAP_NAME]; /* "": of all */
+	uid_t uid; /* -1: not said */
+	gid_t gid; /* -1: not said */
+	unsigned int mode; /* UVD_UCAP_MODE_DEFAULT: not said */
+};
+
+struct uvd_ucap_grants {
+	unsigned int num;
+	struct uvd_ucap_grant list[UVD_MAX_UCAP_GRANTS];
 };
 
 struct uvd_options {
@@ -98,8 +119,10 @@ struct uvd_options {
 	bool overlay; /* mount it over /sys/class, too */
 	char control[PATH_MAX];
 	char pid_file[PATH_MAX]; /* empty: none */
+	char netlink_alias[PATH_MAX]; /* empty: none */
 	unsigned int mode; /* of the nodes */
 	gid_t group; /* of the nodes; -1: leave it */
+	struct uvd_ucap_grants ucap_grants;
 	unsigned int workers; /* threads that read a node's channel */
 	bool separate; /* uverbsd's default: a broker with the privileges and an engine process without any */
 	uid_t engine_uid; /* of the engine process */
@@ -107,6 +130,9 @@ struct uvd_options {
 	bool engine_is_nobody; /* there is no user UVD_ENGINE_USER, and no other one was given */
 	char plugin_dir[PATH_MAX]; /* with a broker: of the plug-ins that can be loaded later */
 	bool engine; /* this is the engine process, which the broker started */
+	struct uvd_option_said *
+		said; /* the settings of the program, of plug-ins and of users' limits, in the order in which they are made */
+	unsigned int num_said;
 	int argc; /* main()'s, for the command line of the engine process */
 	char **argv;
 	unsigned int root_clients; /* with a broker: enum uvd_root_clients */
@@ -119,10 +145,8 @@ struct uvd_options {
 	bool report_stacks; /* it names where objects were created */
 	bool report_fails; /* exit with UVD_RUN_FINDINGS if there are findings */
 	bool mount; /* mount the devices' folders for PROGRAM */
-	char netlink_alias[PATH_MAX]; /* empty: none */
 	int doorbells; /* enum uvd_doorbell_way */
 	unsigned int busy_poll; /* microseconds */
-	struct uvd_ucap_grants ucap_grants;
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */
 	int first_arg; /* index in argv of the first argument that is not an option */
 };
@@ -135,6 +159,19 @@ struct uvd_options {
  */
 int uvd_options_parse(struct uvd_options *o, enum uvd_program program, int (*can_map)(void),
 		      const struct uvd_help_head *head, int argc, char **argv);
+enum { UVD_RELOAD_ERROR = 512, UVD_RELOAD_NAMES = 512 };
+
+/*
+ * Parses the command line of `was` again, with what its configuration file is now: config, a descriptor. Plug-ins are not looked at: if
+ * other ones are named it fails. Returns 0: o->devices, o->texts and o->ucap_grants are new, and the caller frees *o, before `was`. Returns -1,
+ * and error says what is wrong, with the line.
+ */
+int uvd_options_parse_again(const struct uvd_options *was, int config, struct uvd_options *o,
+			    char error[UVD_RELOAD_ERROR]);
+/* Writes the names of those options of the program that differ, with blanks between them. Those of User Capabilities are left out. */
+void uvd_options_differ(const struct uvd_options *a, const struct uvd_options *b, char names[UVD_RELOAD_NAMES]);
+/* Is device i of `a` the same as device j of b, but for its number if both have none? */
+bool uvd_options_same_device(const struct uvd_options *a, unsigned int i, const struct uvd_options *b, unsigned int j);
 /* The engine tells the parser this, on which the defaults of one more device depend. */
 struct uvd_option_place {
 	const struct uvd_option_machine *machine; /* of the engine's options */
@@ -194,5 +231,7 @@ int uvd_options_give_texts(const struct uvd_options *o, struct uvd_engine *engin
 bool uvd_options_device_ok(struct uvd_plugins *names, const struct uvd_device_config *c);
 /* Are these valid names of User Capabilities? Likewise. */
 bool uvd_options_ucaps_ok(const struct uvd_ucap_names *ucaps);
+/* Returns the owner and the mode of the node of this User Capability: all is said. What is said of the name wins over what is said of all. */
+struct uvd_ucap_grant uvd_options_ucap_grant(const struct uvd_ucap_grants *grants, const char *name);
 
 #endif

@@ -350,6 +350,107 @@ START_TEST(test_quotas_are_in_the_order_in_which_they_win)
 END_TEST
 
 /* uvd_options_parse_device() runs in the daemon, for a client of the control socket. */
+/* Parses a daemon's file. Returns its descriptor, which the caller closes; it frees *o. */
+static int parse_daemon(struct uvd_options *o, const char *text, int want)
+{
+	static char path[32];
+	static char *argv[] = { "test", "--config", path, "--workers", "3", NULL };
+	int fd = memfd_create("config", 0);
+
+	ck_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ck_assert_int_eq(uvd_options_parse(o, UVD_PROGRAM_DAEMON, NULL, NULL, 5, argv), want);
+	return fd;
+}
+
+START_TEST(test_grant_of_one_capability_wins_over_that_of_all)
+{
+	struct uvd_ucap_grant g;
+	struct uvd_options o;
+
+	close(parse_daemon(
+		&o,
+		"[ucap b]\nucap-group = 7\nucap-mode = 640\n[uverbsd]\nucaps = a, b\nucap-owner = 5\nucap-owner = a:6\n",
+		-1));
+	g = uvd_options_ucap_grant(&o.ucap_grants, "a");
+	ck_assert(g.uid == 6 && g.gid == 0 && g.mode == 0600 && !strcmp(g.name, "a"));
+	g = uvd_options_ucap_grant(&o.ucap_grants, "b");
+	ck_assert(g.uid == 5 && g.gid == 7 && g.mode == 0640);
+	uvd_options_free(&o);
+	close(parse_daemon(&o, "[uverbsd]\nucaps = a\nucap-group = daemon\n", -1));
+	g = uvd_options_ucap_grant(&o.ucap_grants, "a");
+	ck_assert(g.uid == 0 && g.gid == 1 && g.mode == 0660);
+	uvd_options_free(&o);
+}
+END_TEST
+
+START_TEST(test_grant_that_is_none_is_refused)
+{
+	static const char *const wrong[] = { "[uverbsd]\nucaps = a\nucap-owner = nobody-has-this-name\n",
+					     "[uverbsd]\nucaps = a\nucap-mode = 1000\n",
+					     "[uverbsd]\nucaps = a\nucap-mode = 68\n",
+					     "[uverbsd]\nucaps = a\nucap-owner = ../x:0\n",
+					     "[uverbsd]\nucaps = a\nucap-owner = b:0\n",
+					     "[uverbsd]\nucaps = a\n[ucap a]\nmode = 600\n",
+					     "[ucap uverbs0]\nucap-owner = 0\n" };
+	struct uvd_options o;
+
+	close(parse_daemon(&o, wrong[_i], 2));
+}
+END_TEST
+
+static void reload(const struct uvd_options *was, const char *text, struct uvd_options *o, const char *wrong)
+{
+	char error[UVD_RELOAD_ERROR];
+	int fd = memfd_create("config", 0);
+
+	ck_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	ck_assert_msg(uvd_options_parse_again(was, fd, o, error) == (wrong ? -1 : 0), "%s", error);
+	if (wrong)
+		ck_assert_msg(strstr(error, wrong), "%s", error);
+	close(fd);
+}
+
+START_TEST(test_file_that_is_read_again_tells_what_differs)
+{
+	static const char text[] = "[uverbsd]\ndevices = 3\nworkers = 2\n[device 1]\nallow = verbs:rdma\nports = 2\n";
+	char names[UVD_RELOAD_NAMES];
+	struct uvd_options was, now;
+	int fd = parse_daemon(&was, text, -1);
+
+	reload(&was, text, &now, NULL);
+	uvd_options_differ(&was, &now, names);
+	ck_assert_str_eq(names, "");
+	ck_assert_uint_eq(now.num_devices, 3);
+	for (unsigned int i = 0; i < 3; i++)
+		ck_assert(uvd_options_same_device(&was, i, &now, i));
+	ck_assert(!uvd_options_same_device(&was, 0, &now, 1));
+	uvd_options_free(&now);
+	reload(&was,
+	       "[uverbsd]\ndevices = 2\nmode = 600\nucap-owner = 5\n[limits]\nfiles = 9\n[device 1]\nallow = verbs:atomic\nports = 2\n",
+	       &now, NULL);
+	uvd_options_differ(&was, &now, names);
+	ck_assert_str_eq(names, "mode workers limit-files");
+	ck_assert(uvd_options_same_device(&was, 0, &now, 0) && !uvd_options_same_device(&was, 1, &now, 1));
+	uvd_options_free(&now);
+	uvd_options_free(&was);
+	close(fd);
+}
+END_TEST
+
+START_TEST(test_error_in_the_file_that_is_read_again_has_its_line)
+{
+	struct uvd_options was, now;
+	int fd = parse_daemon(&was, "[uverbsd]\n", -1);
+
+	reload(&was, "[uverbsd]\n\nports = 9\n", &now, ":3: ports: `9`");
+	reload(&was, "[uverbsd]\nnonsense = 1\n", &now, ":2: unknown key `nonsense`");
+	reload(&was, "[plugin x]\n", &now, "other plug-ins are named");
+	uvd_options_free(&was);
+	close(fd);
+}
+END_TEST
+
 START_TEST(test_options_of_one_more_device_print_nothing_on_stdout)
 {
 	static char *const words[] = { "--help", "-h", "--version", "--he" };
@@ -439,5 +540,9 @@ int main(void)
 	tcase_add_test(t, test_each_limit_of_a_device_is_in_the_table_of_limits);
 	tcase_add_test(t, test_only_uverbsd_has_shares);
 	tcase_add_loop_test(t, test_options_of_one_more_device_print_nothing_on_stdout, 0, 4);
+	tcase_add_test(t, test_grant_of_one_capability_wins_over_that_of_all);
+	tcase_add_loop_test(t, test_grant_that_is_none_is_refused, 0, 7);
+	tcase_add_test(t, test_file_that_is_read_again_tells_what_differs);
+	tcase_add_test(t, test_error_in_the_file_that_is_read_again_has_its_line);
 	return run_suite("parse", t);
 }
