@@ -79,7 +79,7 @@ def test_service_is_one_and_starts_again(under_systemd):
         main=$(systemctl show -p MainPID --value uverbsd) old=$(engine)
         kill -SEGV $old; wait_for '[[ $(engine) && $(engine) != $old ]]'
         $CTL status >/dev/null; client channels 2; show NRestarts
-        old=$(engine); $CTL restart; wait_for '[[ $(engine) && $(engine) != $old ]]'
+        old=$(engine); $CTL daemon restart; wait_for '[[ $(engine) && $(engine) != $old ]]'
         $CTL status >/dev/null; client channels 2; show NRestarts
         [[ $(systemctl show -p MainPID --value uverbsd) == $main ]] && echo same
         kill -KILL $main; wait_for '[[ $(systemctl show -p NRestarts --value uverbsd) == 1 ]]'
@@ -140,7 +140,7 @@ def test_with_the_filter_only_clients_with_one_fall_back(under_systemd):
         systemctl start uverbsd; systemctl is-active uverbsd
         grep Seccomp: /proc/$(systemctl show -p MainPID --value uverbsd)/status | tr -d '\\t'
         client channels 2; client seccomp 2
-        old=$(engine); $CTL restart; wait_for '[[ $(engine) && $(engine) != $old ]]'
+        old=$(engine); $CTL daemon restart; wait_for '[[ $(engine) && $(engine) != $old ]]'
         $CTL status >/dev/null; client channels 2
         systemctl stop uverbsd; show Result""", filtered=True)
     assert said == ["active", "Seccomp:2", "channels: 0", "seccomp: 1", "the restart begins; programs must open the device again",
