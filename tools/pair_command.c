@@ -169,7 +169,7 @@ static int pair_run_client(const struct uvd_args *args, struct pair_process *cli
 	bool is_late;
 	int status;
 
-	if (!pair_start(args, client, "localhost"))
+	if (!pair_start(args, client, "127.0.0.1"))
 		return 1;
 	is_late = end && !pair_ends(client, left > 0 ? left * 1000 : 0);
 	if (!end)
@@ -199,6 +199,9 @@ static int pair_command(const struct uvd_args *args)
 		return 1;
 	if (pair_wait_server(&server, o->port, end))
 		status = pair_run_client(args, &client, end);
+	/* The server of a client that has succeeded is about to print and to end. */
+	if (!status)
+		pair_ends(&server, PAIR_PATIENCE_MS);
 	pair_stop(&server);
 	printf("client %d\n", status);
 	pair_copy_output(&client);
@@ -225,8 +228,8 @@ const struct uvd_command uvd_command_pair = {
 	.text =
 		(const char *const[]){
 			"Starts PROGRAM, one of the examples of libibverbs or of perftest, with the option -p PORT, as a server. When it listens "
-			"on that TCP port, starts it again, with the last argument `localhost`, as a client. When the client has ended, a server "
-			"that still waits is ended. Prints `client STATUS`, then what the client and the server have written.",
+			"on that TCP port, starts it again, with the last argument `127.0.0.1`, as a client. When the client has ended, a server "
+			"that still waits is ended, two seconds later if the client has succeeded. Prints `client STATUS`, then what the client and the server have written.",
 			NULL },
 	.options =
 		(const struct uvd_command_option[]){

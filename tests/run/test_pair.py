@@ -10,8 +10,8 @@ LISTENER = """#!/usr/bin/python3
 import socket, sys, time
 port, *words = sys.argv[2:]
 with socket.socket() as s:
-    if words[-1:] == ["localhost"]:
-        s.connect(("localhost", int(port)))
+    if words[-1:] == ["127.0.0.1"]:
+        s.connect(("127.0.0.1", int(port)))
         print("asks with", *words)
         %s
     s.bind(("", int(port)))
@@ -31,7 +31,7 @@ def pair(run, then, *options):
 
 def test_the_status_is_the_clients_and_both_outputs_are_told(run):
     r = pair(run, "sys.exit(7)")
-    assert (r.returncode, r.stdout) == (7, "client 7\nasks with -x 2 localhost\nlistens with -x 2\n"), r
+    assert (r.returncode, r.stdout) == (7, "client 7\nasks with -x 2 127.0.0.1\nlistens with -x 2\n"), r
 
 
 def test_a_client_that_a_signal_ends_has_128_and_its_number(run):
