@@ -61,6 +61,7 @@ ok upgrade dpkg -i {new}/*.deb
 grep -o 'engine process is the new program' /run/said
 [[ $(main) == $old_main ]] && echo "the broker runs on" || echo "the service was restarted"
 [[ $(engine) != $old_engine && $(readlink /proc/$(engine)/exe) == /usr/sbin/uverbsd ]] && echo "the engine process is new"
+systemctl is-active uverbsd >/run/said || {{ cat /run/said; systemctl status --no-pager uverbsd; }}
 touch /run/upgraded; wait $client; cat /run/client
 ok "old uverbsctl, new daemon" /run/old-uverbsctl status
 ok "old uverbsctl, new daemon, call" /run/old-uverbsctl call PD ALLOC
