@@ -389,9 +389,11 @@ static bool queues_answer_open(struct uvd_cuse *channel, uint64_t unique, struct
 	};
 	const struct fuse_out_header header = { .len = sizeof(header) + sizeof(open), .unique = unique };
 	const struct iovec v[] = { { (void *)&header, sizeof(header) }, { &open, sizeof(open) } };
+	const size_t place = offsetof(struct fuse_open_out, open_flags) + sizeof(open.open_flags);
+	const uint32_t number = f->memory.number;
 
-	_Static_assert(sizeof(open.padding) == sizeof(f->memory.number), "it is the number's place since 6.9");
-	open.padding = (uint32_t)f->memory.number;
+	/* The number's place since 6.9: `padding` in headers before that, then `backing_id`. */
+	memcpy((char *)&open + place, &number, sizeof(number));
 	return writev(fuse_session_fd(channel->se), v, 2) == (ssize_t)header.len;
 }
 
