@@ -180,8 +180,8 @@ def test_persistent_server_survives_killed_clients(device):
     server = serve(device, ["rping", "-s", "-P", "-p", port], port)
     for _ in range(100 if LONG else 5):
         client = device.start("rping", "-c", "-a", LOCALHOST, "-p", port, "-C", 1000000)
-        # rping's server ends if its client does before it has accepted.
-        until(lambda: client.ended() or sum(i["state"] == "CONNECT" for i in device.cm_ids()) >= 2, "a connection")
+        # rping's server ends if its client does before it has accepted: only then its identifier has the number of a QP.
+        until(lambda: client.ended() or sum(i["state"] == "CONNECT" and i["qp_num"] > 0 for i in device.cm_ids()) >= 2, "a connection")
         device.end(client)
         until(lambda: server.ended() or len(device.cm_ids()) == 1, "the end of the connection", tell=server.text)
     device.run("rping", "-c", "-a", LOCALHOST, "-p", port, "-C", 10, "-V").ok()
