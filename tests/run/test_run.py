@@ -114,7 +114,7 @@ def test_env_sets_the_variable_and_names_what_programs_with_a_built_in_path_need
     env = f"{UVERBSCTL} env --sysfs /a/folder"
     r = run("sh", "-c", f'eval {quote}$({env}){quote}; echo "$SYSFS_PATH"; {env}; {env} --help')
     assert r.stdout.startswith("/a/folder\n") and r.stdout.count("uverbsd --sysfs overlay") == 1 and r.returncode == 0, r
-    assert "--sysfs overlay, or the programs with --mount" in r.stdout
+    assert "--sysfs overlay, or uverbsctl exec" in r.stdout
 
 
 def test_lists_of_files(run):
