@@ -282,5 +282,10 @@ int uvd_daemon_main(const struct uvd_options *options)
 
 int uvd_daemon_facts(void)
 {
-	return printf("broker_version %d\n", UVD_WIRE_VERSION) < 0 || fflush(stdout);
+	char what[128];
+
+	printf("broker_version %d\n", UVD_WIRE_VERSION);
+	if (uvd_netlink_has_adapter(what, sizeof(what)))
+		printf("adapter %s\n", what);
+	return fflush(stdout) || ferror(stdout);
 }

@@ -11,7 +11,8 @@ int uvd_daemon_can_map(void);
 int uvd_daemon_main(const struct uvd_options *options);
 /*
  * uverbsd --internal-facts: prints what an installer needs to know of this program and machine, a line each: `broker_version N`: a
- * broker of that version can start this program as its engine process. Returns the exit status.
+ * broker of that version can start this program as its engine process; `adapter WHAT`: the machine has that RDMA adapter, beside which the
+ * service is not started unasked. Returns the exit status.
  */
 int uvd_daemon_facts(void);
 

@@ -172,6 +172,8 @@ int uvd_netlink_begin(struct uvd_netlink *n, const struct uvd_options *options, 
  * gone: an overlay has to be mounted anew.
  */
 bool uvd_netlink_check(struct uvd_netlink *n, struct uvd_log *log);
+/* Has this machine an RDMA adapter? Stores its name, or what the hardware is, for messages (sysfs/sysfs.h). */
+bool uvd_netlink_has_adapter(char *what, size_t size);
 /* Removes the alias. *n may be zeros: uvd_netlink_begin() was not called. */
 void uvd_netlink_end(struct uvd_netlink *n);
 

@@ -15,7 +15,7 @@
 
 enum { CHECK_EACH = 10 };
 
-static bool netlink_is_adapter_here(char *what, size_t size)
+bool uvd_netlink_has_adapter(char *what, size_t size)
 {
 	struct utsname kernel;
 	char modules[sizeof(kernel.release) + 32];
@@ -55,7 +55,7 @@ int uvd_netlink_begin(struct uvd_netlink *n, const struct uvd_options *options, 
 	*n = (struct uvd_netlink){ .path = options->netlink_alias };
 	n->class = open("/sys/class", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	n->devices = uvd_sysfs_kernel_devices("/sys/class", what, sizeof(what));
-	n->adapter = netlink_is_adapter_here(what, sizeof(what));
+	n->adapter = uvd_netlink_has_adapter(what, sizeof(what));
 	if (netlink_is_answered())
 		netlink_say_answered(n, log);
 	if (!n->path[0])

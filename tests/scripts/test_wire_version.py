@@ -79,3 +79,12 @@ code_of = code
 def test_an_installer_is_told_the_version():
     done = subprocess.run([BUILD / "src/uverbsd", "--internal-facts"], stdout=subprocess.PIPE, text=True, check=True)
     assert f"broker_version {version()}\n" in done.stdout
+
+
+def test_an_installer_is_told_of_an_adapter():
+    """Of the kernel's: one is a link, and uverbsd's overlay has folders."""
+    command = """mount -t tmpfs none /sys; mkdir -p /sys/class/infiniband/hfi1_0; "$0" --internal-facts
+                 ln -s ../../devices/x /sys/class/infiniband/mlx5_0; "$0" --internal-facts"""
+    done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", command, BUILD / "src/uverbsd"],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    assert [line for line in done.stdout.splitlines() if line.startswith("adapter")] == ["adapter mlx5_0"]
