@@ -14,7 +14,7 @@ static void name_it(struct uvd_node *node, const char *class, const char *name)
 {
 	snprintf(node->name, sizeof(node->name), "infiniband/%s", name);
 	snprintf(node->path, sizeof(node->path), "/dev/infiniband/%s", name);
-	snprintf(node->sysfs, sizeof(node->sysfs), "/sys/class/cuse/infiniband!%s", name);
+	snprintf(node->sysfs, sizeof(node->sysfs), "/sys/devices/virtual/cuse/infiniband!%s", name);
 	snprintf(node->kernel, sizeof(node->kernel), "/sys/class/%s/%s", class, name);
 }
 

@@ -18,7 +18,8 @@ struct uvd_node {
 	int number; /* -1: the node is no device's */
 	char name[64]; /* infiniband/uverbs0, CUSE's */
 	char path[64]; /* /dev/infiniband/uverbs0 */
-	char sysfs[96]; /* /sys/class/cuse/infiniband!uverbs0 */
+	char sysfs
+		[96]; /* /sys/devices/virtual/cuse/infiniband!uverbs0: an overlay on /sys/class does not hide what is new there */
 	char kernel[80]; /* /sys/class/infiniband_verbs/uverbs0: the kernel's own */
 	dev_t rdev;
 	int made; /* we made the node: there is no devtmpfs */

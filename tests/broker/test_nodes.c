@@ -21,7 +21,7 @@
 
 enum { GROUP = 65533 };
 
-static const char path[] = "/dev/infiniband/uverbs0", cuse[] = "/sys/class/cuse/infiniband!uverbs0";
+static const char path[] = "/dev/infiniband/uverbs0", cuse[] = "/sys/devices/virtual/cuse/infiniband!uverbs0";
 static struct uvd_log *log_;
 static struct uvd_node_orphans orphans;
 static struct uvd_node node;
@@ -41,7 +41,8 @@ static void nodes_begin(void)
 {
 	ck_assert(!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
 	ck_assert(!mount("none", "/sys/class", "tmpfs", 0, NULL) && !mount("none", "/dev", "tmpfs", 0, NULL));
-	ck_assert(!mkdir("/sys/class/cuse", 0755) && !mkdir("/sys/class/infiniband_verbs", 0755));
+	ck_assert(!mount("none", "/sys/devices/virtual", "tmpfs", 0, NULL));
+	ck_assert(!mkdir("/sys/devices/virtual/cuse", 0755) && !mkdir("/sys/class/infiniband_verbs", 0755));
 	umask(0);
 	log_ = uvd_log_new(STDERR_FILENO, "test", UVD_ERR);
 	orphans = (struct uvd_node_orphans){ .num = 0 };
@@ -71,7 +72,7 @@ START_TEST(names_are_those_of_cuse_dev_and_the_kernel)
 	ck_assert_int_eq(node.number, 1023);
 	ck_assert_str_eq(node.name, "infiniband/uverbs1023");
 	ck_assert_str_eq(node.path, "/dev/infiniband/uverbs1023");
-	ck_assert_str_eq(node.sysfs, "/sys/class/cuse/infiniband!uverbs1023");
+	ck_assert_str_eq(node.sysfs, "/sys/devices/virtual/cuse/infiniband!uverbs1023");
 	ck_assert_str_eq(node.kernel, "/sys/class/infiniband_verbs/uverbs1023");
 	uvd_node_name_ucap(&node, "mlx5_perm");
 	ck_assert_int_eq(node.number, -1);
@@ -84,7 +85,7 @@ START_TEST(names_are_those_of_cuse_dev_and_the_kernel)
 	ck_assert(!node.aside);
 	ck_assert_int_eq(node.number, -1);
 	ck_assert_str_eq(node.path, "/dev/infiniband/rdma_cm");
-	ck_assert_str_eq(node.sysfs, "/sys/class/cuse/infiniband!rdma_cm");
+	ck_assert_str_eq(node.sysfs, "/sys/devices/virtual/cuse/infiniband!rdma_cm");
 	ck_assert_str_eq(node.kernel, "/sys/class/misc/rdma_cm");
 }
 END_TEST
@@ -182,14 +183,14 @@ START_TEST(session_of_a_dead_process_is_aborted_and_leaves_its_path_to_another)
 	ck_assert(!orphans.num && !lstat(path, &st));
 	uvd_node_abort(&orphans, "uverbs0", makedev(240, 7), log_);
 	ck_assert(orphans.num == 1 && orphans.rdev[0] == makedev(240, 7) && lstat(path, &st));
-	fd = open("/sys/class/cuse/infiniband!uverbs0/abort", O_RDONLY | O_CLOEXEC);
+	fd = open("/sys/devices/virtual/cuse/infiniband!uverbs0/abort", O_RDONLY | O_CLOEXEC);
 	ck_assert(fd >= 0 && read(fd, text, sizeof(text)) == 1 && *text == '1');
 	close(fd);
 	/* CUSE still has the name of the dead process's device. */
 	ck_assert_ptr_null(uvd_node_taken(&node, &orphans));
 	snprintf(own, sizeof(own), "infiniband/uverbs0.%d.1", getpid());
 	ck_assert_str_eq(node.name, own);
-	snprintf(own, sizeof(own), "/sys/class/cuse/infiniband!uverbs0.%d.1", getpid());
+	snprintf(own, sizeof(own), "/sys/devices/virtual/cuse/infiniband!uverbs0.%d.1", getpid());
 	ck_assert_str_eq(node.sysfs, own);
 	ck_assert_str_eq(node.path, path);
 	/* devtmpfs makes a node of that name, too. */

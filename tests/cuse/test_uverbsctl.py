@@ -103,6 +103,10 @@ def test_overlay_option_shows_the_devices_to_everybody(start):
         shown = subprocess.run(program, text=True, stdout=subprocess.PIPE, timeout=STUCK, user=NOBODY)
         assert shown.returncode == 0 and NAMES[0] in shown.stdout, shown.stdout
     assert "Active" in subprocess.run(["ibstat"], text=True, stdout=subprocess.PIPE, timeout=STUCK, user=NOBODY).stdout
+    for action in "remove", "add":
+        assert uverbsctl("device", action, NAMES[0]).returncode == 0
+        shown = subprocess.run(["ibv_devices"], text=True, stdout=subprocess.PIPE, timeout=STUCK, user=NOBODY).stdout
+        assert (NAMES[0] in shown) == (action == "add"), shown
     assert d.stop() == 0
     assert subprocess.run(["ls", "/sys/class/infiniband"], stderr=subprocess.DEVNULL).returncode != 0
 
