@@ -54,7 +54,7 @@ def under_systemd(tmp_path):
         if filtered:
             shutil.copytree(CONTRIB / "uverbsd.service.d", placed[1])
         path, out = tmp_path / "check.sh", tmp_path / "out"
-        path.write_text(f"CLIENT={BUILD}/tests/cuse/cuse-client CTL={BUILD}/tools/uverbsctl\n{HELPERS}\n{script}\necho end\n")
+        path.write_text(f"BUILD={BUILD} CLIENT={BUILD}/tests/cuse/cuse-client CTL={BUILD}/tools/uverbsctl\n{HELPERS}\n{script}\necho end\n")
         placed[2].write_text(CHECK_SERVICE.format(script=path, out=out))
         try:
             subprocess.run(["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", BOOT],
