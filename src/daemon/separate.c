@@ -43,11 +43,11 @@ struct separate {
 	struct own_node nodes[UVD_MAX_DEVICES]; /* by the device's index: first those of the options */
 	struct uvd_ucap_nodes ucaps;
 	struct own_node cm; /* rdma_cm */
-	/* All channels that may still be served: a removed device keeps its channel while files are open. */
-	struct channel {
+	struct channel { /* all that may still be served: a removed device keeps its channel while files are open */
 		char name[sizeof(((struct uvd_node *)0)->name)]; /* without infiniband/; empty: free */
 		dev_t rdev;
 	} channels[MAX_CHANNELS];
+	bool overlaid; /* the overlay is mounted; a change of its lower folders needs it anew */
 };
 
 /* ---- nodes --------------------------------------------------------------------------------------------------------- */
@@ -144,6 +144,8 @@ static int op_publish(void *arg, unsigned int index)
 	n->shown = (struct uvd_sysfs_counters){};
 	err = uvd_sysfs_add(s->options->sysfs, &n->config, persona, n->node.rdev, s->log);
 	n->published = !err;
+	if (!err && s->overlaid)
+		uvd_sysfs_overlay(s->options->sysfs, s->log);
 	return err;
 }
 
@@ -384,6 +386,7 @@ static int op_ready(void *arg)
 	struct separate *s = arg;
 	int err = s->options->overlay ? uvd_sysfs_overlay(s->options->sysfs, s->log) : 0;
 
+	s->overlaid = s->options->overlay && !err;
 	return err ? err : uvd_announce_ready(&s->announce, s->log);
 }
 
