@@ -24,7 +24,7 @@ user() {{ quiet setpriv --reuid 65534 --regid 65533 --clear-groups "$@"; }}
 
 check_start() {{ quiet systemctl start uverbsd && systemctl is-active --quiet uverbsd; }}
 check_alias() {{ [[ -e /run/modprobe.d/uverbsd.conf ]]; }}
-check_devices() {{ ibv_devices | grep -q '^ *{NAMES[0]} '; }}
+check_devices() {{ ibv_devices 2>/dev/null | grep -q '^ *{NAMES[0]} '; }}
 check_status() {{ quiet $CTL status; }}
 check_channels() {{ user $CLIENT channels 2; }}
 check_seccomp() {{ user $CLIENT seccomp 2; }}

@@ -99,7 +99,7 @@ def test_devices_are_found_without_a_variable_and_adapters_come_first(under_syst
         devices() { ibv_devices | awk 'NR > 2 { print $1 }'; }
         stack() { [[ -d /sys/module/ib_core ]] && echo stack || echo none; }
         alias() { [[ -e /run/modprobe.d/uverbsd.conf ]] && echo alias || echo none; }
-        told() { grep -c 'uverbsctl exec' /run/said.log; }
+        told() { grep -c 'ib_core is loaded' /run/said.log; }
         # udev loads others, too, which use it.
         unload() {
             for ((i = 0; i < 20; i++)); do
