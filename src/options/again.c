@@ -59,17 +59,6 @@ static bool said_is_same(const struct uvd_options *a, const struct uvd_options *
 	return true;
 }
 
-/* Is the option one that a running daemon takes over: of devices, or of User Capabilities? */
-static bool row_is_reloaded(const struct uvd_option_row *row)
-{
-	static const char *const of_devices[] = { "devices", "personas", "first-number" };
-
-	for (unsigned int i = 0; i < sizeof(of_devices) / sizeof(*of_devices); i++)
-		if (!strcmp(row->name, of_devices[i]))
-			return true;
-	return row->differs_by_ucap;
-}
-
 void uvd_options_differ(const struct uvd_options *a, const struct uvd_options *b, char names[UVD_RELOAD_NAMES])
 {
 	const struct uvd_option_row *row;
@@ -77,7 +66,7 @@ void uvd_options_differ(const struct uvd_options *a, const struct uvd_options *b
 
 	*names = 0;
 	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
-		if ((row->scope == UVD_SCOPE_PROGRAM || row->scope == UVD_SCOPE_LIMIT) && !row_is_reloaded(row) &&
+		if ((row->scope == UVD_SCOPE_PROGRAM || row->scope == UVD_SCOPE_LIMIT) && !row->is_reloaded &&
 		    !said_is_same(a, b, row->name) && len < UVD_RELOAD_NAMES)
 			len += snprintf(names + len, UVD_RELOAD_NAMES - len, "%s%s", len ? " " : "", row->name);
 }

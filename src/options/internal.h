@@ -52,6 +52,7 @@ struct uvd_option_row {
 	bool is_plugin; /* loads a plug-in: words KEY=VALUE may follow */
 	bool is_common; /* --help without a section has it */
 	bool is_of_engine; /* is no option of one more device */
+	bool is_reloaded; /* a running daemon takes over another value: it is of devices, or of User Capabilities */
 	bool differs_by_ucap; /* may be in a section [ucap NAME]; then its text begins with NAME: */
 	const char *preset; /* the default, in words */
 	const char *omitted; /* stands for an argument that is left out before another option; NULL: it is required */
