@@ -195,7 +195,7 @@ static int args_check_words(const struct uvd_args *args)
 
 	while (uvd_command_word_next(&text, &word, &is_rest, &depth)) {
 		has_rest |= word.is_rest;
-		if (word.is_rest || (args->device && !strcmp(word.name, "DEVICE")))
+		if (word.is_rest || (args->device && uvd_command_word_values(word.name) == UVD_VALUES_DEVICE))
 			continue;
 		least += !word.is_optional;
 		if (!word.is_optional && args->num_words < least)
