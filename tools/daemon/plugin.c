@@ -83,10 +83,11 @@ static bool plugin_append_values(json_t *words, int argc, char **argv)
 }
 
 /*
- * Sends the words, of which the last ones are KEY=VALUE and the one before may be a file. Prints what is loaded then. Returns the exit
+ * Sends the words, of which the last ones are KEY=VALUE and the one before may be a file. loads: prints what is loaded then. Returns the exit
  * status.
  */
-static int plugin_change(const struct uvd_args *args, json_t *words, const char *file, int num_values, char **values)
+static int plugin_change(const struct uvd_args *args, json_t *words, bool loads, const char *file, int num_values,
+			 char **values)
 {
 	json_t *answer;
 	int status;
@@ -96,7 +97,7 @@ static int plugin_change(const struct uvd_args *args, json_t *words, const char 
 		return 2;
 	}
 	answer = uvd_ask_words("plugin", args->control, words, plugin_too_long);
-	if (answer && strcmp(args->verb->name, "unload") != 0)
+	if (answer && loads)
 		printf("%s %s generation %lld\n", plugin_text(answer, "name", "?"), plugin_text(answer, "version", "-"),
 		       plugin_number(answer, "generation"));
 	status = answer ? 0 : 1;
@@ -106,7 +107,8 @@ static int plugin_change(const struct uvd_args *args, json_t *words, const char 
 
 static int plugin_load(const struct uvd_args *args)
 {
-	return plugin_change(args, json_pack("[s]", "load"), args->words[0], args->num_words - 1, args->words + 1);
+	return plugin_change(args, json_pack("[s]", "load"), true, args->words[0], args->num_words - 1,
+			     args->words + 1);
 }
 
 static int plugin_reload(const struct uvd_args *args)
@@ -115,7 +117,7 @@ static int plugin_reload(const struct uvd_args *args)
 	json_t *words = has_file ? json_pack("[s, s]", "reload", args->words[0])
 				 : json_pack("[s, s, s]", "reload", args->words[0], "");
 
-	return plugin_change(args, words, has_file ? args->words[1] : NULL, args->num_words - 1 - has_file,
+	return plugin_change(args, words, true, has_file ? args->words[1] : NULL, args->num_words - 1 - has_file,
 			     args->words + 1 + has_file);
 }
 
@@ -126,7 +128,7 @@ static int plugin_unload(const struct uvd_args *args)
 
 	if (o->waits)
 		json_array_append_new(words, json_string("wait"));
-	return plugin_change(args, words, NULL, 0, NULL);
+	return plugin_change(args, words, false, NULL, 0, NULL);
 }
 
 static const struct uvd_command_option plugin_list_options[] = {
