@@ -264,7 +264,7 @@ int uvd_reload_read(const struct uvd_options *start, struct uvd_options *next, c
 /* The broker reads the file no more often than that. */
 enum { UVD_RELOAD_MS = 50 };
 
-/* What the broker has read. */
+/* The configurations that the broker has read. */
 struct uvd_reload_conf {
 	const struct uvd_options *start; /* the options of the start */
 	const struct uvd_options *latest; /* whose devices and grants hold now: those, or those that were read again */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Who may open the nodes of User Capabilities: --ucap-owner, --ucap-group and --ucap-mode. */
+/* --ucap-owner, --ucap-group and --ucap-mode decide which users may open the nodes of User Capabilities. */
 #include <grp.h>
 #include <pwd.h>
 #include <stdlib.h>

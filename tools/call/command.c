@@ -13,7 +13,7 @@ struct call_options {
 	bool keep_going, json, no_context, list;
 };
 
-/* What is called on which device. */
+/* The call, and the device that it is made on. */
 struct call_words {
 	const char *device; /* NULL: the only one */
 	char **words; /* OBJECT METHOD and the attributes */

@@ -16,7 +16,7 @@
 #include "options/options.h"
 #include "util/util.h"
 
-/* What a value or a word names, for completion. */
+/* The kinds of things that a value or a word can name. Completion offers those of the kind. */
 enum uvd_values {
 	UVD_VALUES_ANY,
 	UVD_VALUES_FILE,
@@ -65,7 +65,7 @@ enum {
 	UVD_TAKES_DEVICE = 4, /* --device DEVICE, which also stands for a word DEVICE */
 };
 
-/* What a command's function gets. */
+/* The parsed command line, for the function of the command. */
 struct uvd_args {
 	const struct uvd_command *command;
 	const struct uvd_command_verb *verb; /* NULL: the command has none */
@@ -180,7 +180,7 @@ struct uvd_command_word {
 
 /* Reads the next word from *text, and moves it on. Returns false after the last. */
 bool uvd_command_word_next(const char **text, struct uvd_command_word *word, bool *is_rest, unsigned int *depth);
-/* What such a word names. */
+/* Returns the kind of things that a word of this name names. */
 enum uvd_values uvd_command_word_values(const char *name);
 
 /* ---- help.c -------------------------------------------------------------------------------------------------------- */

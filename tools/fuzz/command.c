@@ -344,7 +344,7 @@ static int fuzz_jobs(const struct uvd_fuzz *f)
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
-/* What the options say, beside what they store for the workers. */
+/* The options of the command line: those for the workers, and two of this process alone. */
 struct fuzz_options {
 	struct uvd_fuzz f;
 	const char *worker, *trial;

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* What the daemon has answered: NULL for what was not asked or not answered. */
+/* The answers of the daemon. NULL: this command did not ask, or the daemon did not answer. */
 struct uvd_metrics_facts {
 	const json_t *status, *accounts, *calls;
 };
